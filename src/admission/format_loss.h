@@ -8,12 +8,13 @@
 #include "headroom/config.h"
 
 typedef struct {
-    int32_t optimizer, master, moments; /* in bf16 */
+    int32_t format, optimizer, master, moments; /* hr_format: of train.dtype */
     double percent, interval; /* loss above fp32 states of the optimizer, and the half of its 95 %
                                * interval */
 } hr_format_loss;
 
-/* The measured row of a recipe's formats; null: fp32 states, or not measured. Pure. */
+/* The measured row of a recipe's formats; null: fp32 states, or not measured. States beside fp32
+ * weights have the row of bf16. Pure. */
 const hr_format_loss *hr_format_loss_of(const hr_config *config);
 
 /* "loss +0.08 +- 0.14 % in a small bf16 model"; empty for null, and for a row without a difference.

@@ -76,12 +76,15 @@ typedef struct {
 
 /* ---- one change */
 
-/* Adds to a price what other formats of states cost in loss, where that is known. */
+/* Adds to a price what other formats of states, or activations in fp16, cost in loss, where that is
+ * known. */
 static void put_loss(hr_writer *price, const hr_config *before, const hr_config *after)
 {
     const hr_format_loss *loss = hr_format_loss_of(after);
+    const bool rounds = after->train.dtype == HR_FORMAT_FP16 &&
+                        before->train.dtype != HR_FORMAT_FP16;
     if (before->train.state.master == after->train.state.master &&
-        before->train.state.moments == after->train.state.moments)
+        before->train.state.moments == after->train.state.moments && !rounds)
         return;
     char text[HR_FORMAT_LOSS_BYTES];
     if (*hr_format_loss_print(loss, text)) hr_put(price, ", %s", text);

@@ -231,6 +231,7 @@ static void losses_of_formats_are_those_of_the_page(void **state)
     for (int32_t i = 0; (row = hr_format_loss_at(i)); i++) {
         char what[128], difference[64];
         hr_config_default(&config);
+        config.train.dtype = row->format;
         config.train.optimizer.kind = row->optimizer;
         config.train.state.master = row->master;
         config.train.state.moments = row->moments;
@@ -240,7 +241,7 @@ static void losses_of_formats_are_those_of_the_page(void **state)
         assert_int_equal(
             hr_config_get(&config, "train.optimizer.kind", optimizer, sizeof optimizer, &err),
             HR_OK);
-        snprintf(what, sizeof what, "| %s, bf16%s%s%s%s | ", optimizer,
+        snprintf(what, sizeof what, "| %s, %s%s%s%s%s | ", optimizer, hr_format_name(row->format),
                  *masters[row->master] ? ", master " : "", masters[row->master],
                  *moments[row->moments] ? ", moments " : "", moments[row->moments]);
         snprintf(difference, sizeof difference, "| %+.2f \xc2\xb1 %.2f %% |", row->percent,
