@@ -29,6 +29,13 @@ static bool adapts(const hr_config *config)
     return config->train.adapter.kind != HR_ADAPTER_NONE;
 }
 
+/* Whether frozen weights would stay as a folder in bf16 has them. */
+static bool keeps_bf16(const hr_config *config)
+{
+    return hr_config_freezes(config) && hr_config_weights(config) == HR_WEIGHTS_COMPUTE &&
+           config->train.dtype != HR_FORMAT_BF16 && config->stored_weights == HR_WEIGHTS_BF16;
+}
+
 static bool stores_frozen(const hr_config *config)
 {
     return hr_config_freezes(config) && hr_config_weights(config) == HR_WEIGHTS_COMPUTE;
@@ -200,6 +207,8 @@ static const hr_lever levers[] = {
     { "memory.spill", HR_LOSS_NOTHING, "inputs of layers in a file until backward", "auto" },
     { "memory.recompute_again", HR_LOSS_NOTHING, "attention recomputed a second time", "true",
       .applies = has_long_sequences },
+    { "model.weights", HR_LOSS_NOTHING, "frozen weights stay in bf16, as in their files", "bf16",
+      .applies = keeps_bf16 },
     { "memory.weights", HR_LOSS_NOTHING, "frozen weights stay in their files", "file",
       .applies = adapts },
     { "train.sample_tokens", HR_LOSS_NOTHING, "no generated samples", "none" },

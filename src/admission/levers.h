@@ -54,7 +54,7 @@ typedef struct {
                     char value[HR_LEVER_VALUE_BYTES]);
 } hr_lever;
 
-enum { HR_LEVERS_MOST = 44 };
+enum { HR_LEVERS_MOST = 48 };
 
 /* The table. Writes the number of rows. */
 const hr_lever *hr_levers(int32_t *count);
