@@ -54,10 +54,16 @@ static void sumsq(const float *gradient, int64_t count, double *runs)
         runs[i / RUN] = sumsq_run(gradient + i, count - i < RUN ? count - i : RUN);
 }
 
+/* How far arrays are fetched ahead where other work lies between blocks, so that the processor does
+ * not foresee the reads; an address past the end of an array is allowed. */
+enum { AHEAD = HR_MOMENT_BLOCK };
+
 /* Updates the moments and stores the weight. */
 VEC_INLINE void adamw_values(const float *gradient, float *master, vec *m, vec *v, hr_bf16 *weight,
                              const hr_adamw_factors *f, int64_t lanes)
 {
+    vec_prefetch(gradient + AHEAD);
+    vec_prefetch(master + AHEAD);
     const vec w = vec_load_f32(master, lanes);
     const vec g = vec_fma(vec_set(f->pull), w,
                           vec_mul(vec_set(f->scale), vec_load_f32(gradient, lanes)));
@@ -68,7 +74,9 @@ VEC_INLINE void adamw_values(const float *gradient, float *master, vec *m, vec *
     const vec change = vec_fma(vec_set(f->shrink), w, vec_mul(vec_set(f->rate), move));
     const vec updated = vec_sub(w, change);
     vec_store_f32(master, updated, lanes);
-    if (weight) vec_store_bf16(weight, updated, lanes);
+    if (!weight) return;
+    vec_prefetch(weight + AHEAD);
+    vec_store_bf16(weight, updated, lanes);
 }
 
 VEC_INLINE void adamw_step(const float *gradient, float *master, float *m, float *v,
@@ -189,7 +197,7 @@ static float largest(const float *from, int64_t count)
 }
 
 /* The codes of normalized numbers: the number of limits below them. */
-static vec_bits codes_by_search(vec x, const hr_moment_map *map)
+static __attribute__((noinline)) vec_bits codes_by_search(vec x, const hr_moment_map *map)
 {
     vec_bits code = vec_bits_set(0);
     for (int32_t half = HR_MOMENT_CODES / 2; half > 0; half /= 2)
@@ -213,7 +221,7 @@ VEC_INLINE vec_bits slots_of(vec x, const hr_moment_map *map)
  * NEAR places of a multiple the codes are searched for, which is rare. */
 VEC_INLINE vec_bits codes_of(vec x, const hr_moment_map *map)
 {
-    enum { NEAR = 8, ONE = 0x3f000000, SIGNED = 24 };
+    enum { NEAR = 4, ONE = 0x3f000000, SIGNED = 24 };
     const vec_bits slot = slots_of(x, map);
     const vec line = vec_fma(vec_magnitude(x), vec_pick(map->slopes, slot), vec_set(8.f / 9));
     const vec_lanes place = (vec_lanes)vec_min(line, vec_set(2 - 0x1p-19f)) - ONE;
@@ -265,6 +273,8 @@ VEC_INLINE void adamw_codes_step(const float *gradient, float *master,
                                  const hr_coded_moment moments[2], hr_bf16 *weight, int64_t i,
                                  const hr_adamw_factors *f, coded_block *block, int64_t lanes)
 {
+    vec_prefetch(moments[0].codes + i + AHEAD);
+    vec_prefetch(moments[1].codes + i + AHEAD);
     const vec old = unpacked(moments[1].codes + i, hr_moment_maps[1].values, block->scale[1],
                              lanes);
     vec m = unpacked(moments[0].codes + i, hr_moment_maps[0].values, block->scale[0], lanes);
@@ -299,8 +309,10 @@ static void adamw_codes(const float *gradient, float *master, const hr_coded_mom
 static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
 {
     int64_t i = 0;
-    for (; i + VEC_LANES <= count; i += VEC_LANES)
+    for (; i + VEC_LANES <= count; i += VEC_LANES) {
+        vec_prefetch(from + i + AHEAD);
         vec_store_f32(to + i, vec_load_bf16(from + i, VEC_LANES), VEC_LANES);
+    }
     if (i < count) vec_store_f32(to + i, vec_load_bf16(from + i, count - i), count - i);
 }
 
