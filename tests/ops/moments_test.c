@@ -119,7 +119,7 @@ static void codes_are_nearest_beside_every_limit(uint32_t mask)
     for (int32_t is_signed = 0; is_signed < 2; is_signed++) {
         const hr_moment_map *map = hr_moment_map_of(is_signed);
         float values[BLOCK];
-        for (int32_t away = -3; away <= 3; away++) {
+        for (int32_t away = -12; away <= 12; away++) {
             for (int32_t i = 0; i < BLOCK; i++) {
                 float x = i < CODES - 1 ? (map->values[i] + map->values[i + 1]) / 2 : 0;
                 for (int32_t k = 0; k < abs(away); k++) x = nextafterf(x, away < 0 ? -2 : 2);
@@ -262,9 +262,56 @@ static void updates_do_not_depend_on_pieces_or_threads(uint32_t mask)
     }
 }
 
+/* A block by one function of the kernels and by several. */
+static void check_adamw(const hr_update_kernels *kernels, int64_t count, bool copies,
+                        uint64_t *state)
+{
+    const hr_adamw_factors factors = {
+        0.5f, 1e-3f, 0.9f, 0.1f, 0.95f, 0.05f, 1e-4f, 1e-2f, 3, 1e-8f
+    };
+    const int32_t zeros[] = { hr_moment_maps[0].zero, hr_moment_maps[1].zero };
+    float *gradient = take_random(count, HR_F32, 1e-2, state), *m = take(count * 4);
+    float *master = take_random(count, HR_F32, 1, state), *same = take(count * 4),
+          *v = take(count * 4);
+    hr_bf16 *weight = copies ? take(count * 2) : NULL, *copy = copies ? take(count * 2) : NULL;
+    float scales[2] = { 0 }, parts[2] = { 0 };
+    hr_coded_moment moments[2];
+    hr_moment stored[2];
+    memcpy(same, master, (size_t)count * 4);
+    for (int32_t k = 0; k < 2; k++) {
+        moments[k] = (hr_coded_moment){ take(count), scales + k, &hr_moment_maps[k] };
+        stored[k] = (hr_moment){ take(count), parts + k, &hr_moment_maps[k], .second = k == 1 };
+        memset(moments[k].codes, zeros[k], (size_t)count);
+        memset(stored[k].stored, zeros[k], (size_t)count);
+    }
+    for (int32_t step = 0; step < 3; step++) {
+        kernels->adamw_codes(gradient, master, moments, weight, count, &factors);
+        hr_moment_unpack(kernels, &stored[0], 0, count, m);
+        hr_moment_unpack(kernels, &stored[1], 0, count, v);
+        kernels->adamw(gradient, same, m, v, copy, count, &factors);
+        hr_moment_pack(kernels, &stored[0], 0, count, m);
+        hr_moment_pack(kernels, &stored[1], 0, count, v);
+    }
+    assert_same_bits(master, same, count * 4);
+    assert_memory_equal(scales, parts, sizeof scales);
+    for (int32_t k = 0; k < 2; k++) assert_same_bits(moments[k].codes, stored[k].stored, count);
+    if (copies) assert_same_bits(weight, copy, count * 2);
+    release_all();
+}
+
+static void a_block_has_the_bits_of_its_parts(uint32_t mask)
+{
+    hr_kernels kernels;
+    hr_update_kernels_fill(&kernels.update, mask);
+    uint64_t state = start(SEED);
+    for (int64_t count = 1; count <= BLOCK; count += count < 40 ? 1 : 27)
+        check_adamw(&kernels.update, count, count % 2, &state);
+}
+
 ON_RUNGS(codes_are_those_of_bitsandbytes)
 ON_RUNGS(codes_are_nearest_beside_every_limit)
 ON_RUNGS(blocks_that_are_zero_tiny_or_broken_have_defined_codes)
+ON_RUNGS(a_block_has_the_bits_of_its_parts)
 ON_RUNGS(bf16_is_rounded_up_with_the_probability_of_the_lost_bits)
 ON_RUNGS(updates_do_not_depend_on_pieces_or_threads)
 
@@ -275,6 +322,7 @@ int main(void)
         TEST_RUNGS(codes_are_those_of_bitsandbytes),
         TEST_RUNGS(codes_are_nearest_beside_every_limit),
         TEST_RUNGS(blocks_that_are_zero_tiny_or_broken_have_defined_codes),
+        TEST_RUNGS(a_block_has_the_bits_of_its_parts),
         TEST_RUNGS(bf16_is_rounded_up_with_the_probability_of_the_lost_bits),
         TEST_RUNGS(updates_do_not_depend_on_pieces_or_threads),
         cmocka_unit_test(the_maps_are_those_of_their_construction),

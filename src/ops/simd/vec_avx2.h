@@ -5,6 +5,7 @@
 #define HR_OPS_SIMD_VEC_AVX2_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
@@ -249,28 +250,29 @@ VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), index);
 }
 
-/* Lanes of ones where a > b. */
-VEC_INLINE vec_bits vec_is_above(vec a, vec b)
+/* count + step where a > b. */
+VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b, int32_t step)
 {
-    return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+    const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+    if (step == 1) return _mm256_sub_epi32(count, above);
+    return _mm256_add_epi32(count, _mm256_and_si256(above, _mm256_set1_epi32(step)));
 }
 
-/* count + 1 where a > b. */
-VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b)
+/* -a where x is negative, and undefined for a != 0 where x is 0. */
+VEC_INLINE vec_bits vec_bits_with_sign(vec_bits a, vec x)
 {
-    return _mm256_sub_epi32(count, _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
+    return _mm256_sign_epi32(a, _mm256_castps_si256(x));
+}
+
+VEC_INLINE bool vec_differ(vec_bits a, vec_bits b)
+{
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(a, b)) != -1;
 }
 
 /* The larger of two signed integers. */
 VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
 {
     return _mm256_max_epi32(a, b);
-}
-
-/* Rounds toward zero, to integers. */
-VEC_INLINE vec_bits vec_truncate(vec a)
-{
-    return _mm256_cvttps_epi32(a);
 }
 
 /* a 2^n for integer n in [-126, 127]; NaN if n is NaN. */
@@ -320,6 +322,18 @@ VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
 VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
 {
     return _mm256_srli_epi32(a, places);
+}
+
+/* Moves each lane by the places of its lane of `places`; zero from 32 on. */
+VEC_INLINE vec_bits vec_bits_shift_right_by(vec_bits a, vec_bits places)
+{
+    return _mm256_srlv_epi32(a, places);
+}
+
+/* The sign becomes the lowest place. */
+VEC_INLINE vec_bits vec_bits_sign_last(vec_bits a)
+{
+    return _mm256_or_si256(_mm256_add_epi32(a, a), _mm256_srli_epi32(a, 31));
 }
 
 /* Products of the low halves of 64-bit lanes; a vector is also VEC_LANES / 2 lanes of 64 bits. */

@@ -41,6 +41,13 @@ typedef struct {
     int64_t element_first; /* of `stored` in the parameter */
 } hr_moment;
 
+/* The block of codes from element `first` on. */
+static inline hr_coded_moment hr_moment_block(const hr_moment *moment, int64_t first)
+{
+    return (hr_coded_moment){ (uint8_t *)moment->stored + first,
+                              moment->scales + first / HR_MOMENT_BLOCK, moment->map };
+}
+
 /* The signed map, or the unsigned one. */
 const hr_moment_map *hr_moment_map_of(bool is_signed);
 

@@ -43,16 +43,18 @@ typedef void hr_sgd_fn(const float *gradient, float *master, float *m, hr_bf16 *
 typedef void hr_lion_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
                         int64_t count, const hr_lion_factors *factors);
 
-/* A map of 8-bit codes (moments.h), with what finds a code without a search: slot 0 of the last
- * four tables is for magnitudes below the first decade, slot i for decade i - 1. */
+/* A map of 8-bit codes (moments.h), with what finds most codes without a search: slot 0 is for
+ * magnitudes below the first decade, slot i for decade i - 1. */
 typedef struct {
     _Alignas(64) float values[HR_MOMENT_CODES]; /* ascending */
     float limits[HR_MOMENT_CODES]; /* the largest number that rounds to this code or a lower one */
-    float begins[8];               /* decade i begins above begins[i] */
-    /* The distance d of a magnitude x from the code of zero is the integer part of
-     * slope x + offset, between low and top, or one more. */
-    float slopes[8], offsets[8], lows[8], tops[8];
-    int32_t zero; /* the code of 0 */
+    /* Bits of numbers: slot i ends at edges[i]. A magnitude shifted by one place, with the sign
+     * below it, is above an edge exactly if the number is beyond the limit, of either sign. */
+    int32_t edges[9];
+    /* slope x + 8/9 is 1 to 2 in a decade; its bits are shifted right to the distance from 0. */
+    float slopes[8];
+    int32_t shift; /* less the slot; 24: signed, 23: unsigned, and one too far */
+    int32_t zero;  /* the code of 0 */
 } hr_moment_map;
 
 extern const hr_moment_map hr_moment_maps[2]; /* signed, unsigned */
@@ -64,6 +66,20 @@ typedef void hr_unpack_codes_fn(const uint8_t *codes, const float *values, float
 /* Returns the scale. A NaN or an infinity among the values makes the block NaN. */
 typedef float hr_pack_codes_fn(const float *from, const hr_moment_map *map, uint8_t *codes,
                                int64_t count);
+
+/* One block of a moment. */
+typedef struct {
+    uint8_t *codes;
+    float *scale;
+    const hr_moment_map *map;
+} hr_coded_moment;
+
+/* Unpacks a block of both moments, updates it and packs it again; the codes of the second moment
+ * are those of its root. Gives the bits of the functions above, one after the other. */
+typedef void hr_adamw_codes_fn(const float *gradient, float *master,
+                               const hr_coded_moment moments[2], hr_bf16 *weight, int64_t count,
+                               const hr_adamw_factors *factors);
+
 typedef void hr_unpack_bf16_fn(const hr_bf16 *from, float *to, int64_t count);
 
 /* Rounds to nearest even; with `row`, with the lower 16 bits of its elements from `first` on, a
@@ -93,6 +109,7 @@ typedef struct {
     hr_lion_fn *lion;
     hr_unpack_codes_fn *unpack_codes;
     hr_pack_codes_fn *pack_codes;
+    hr_adamw_codes_fn *adamw_codes;
     hr_unpack_bf16_fn *unpack_bf16;
     hr_pack_bf16_fn *pack_bf16;
     hr_join_fn *join;

@@ -83,14 +83,27 @@ static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *co
         most = bits > most ? bits : most;
     }
     memcpy(&scale, &most, sizeof scale);
-    if (scale < FLT_MIN) {
-        memset(codes, map->zero, (size_t)count);
-        return 0;
+    if (scale < FLT_MIN || !(scale <= FLT_MAX)) {
+        for (int64_t i = 0; i < count; i++) codes[i] = (uint8_t)map->zero;
+        return scale < FLT_MIN ? 0 : NAN;
     }
-    if (!(scale <= FLT_MAX)) scale = NAN;
     const float inverse = 1 / scale;
     for (int64_t i = 0; i < count; i++) codes[i] = (uint8_t)code_of(map, from[i] * inverse);
     return scale;
+}
+
+static void adamw_codes(const float *gradient, float *master, const hr_coded_moment moments[2],
+                        hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors)
+{
+    const hr_coded_moment *first = &moments[0], *second = &moments[1];
+    float m[HR_MOMENT_BLOCK], v[HR_MOMENT_BLOCK];
+    unpack_codes(first->codes, first->map->values, *first->scale, m, count);
+    unpack_codes(second->codes, second->map->values, *second->scale, v, count);
+    for (int64_t i = 0; i < count; i++) v[i] *= v[i];
+    adamw(gradient, master, m, v, weight, count, factors);
+    for (int64_t i = 0; i < count; i++) v[i] = sqrtf(v[i]);
+    *first->scale = pack_codes(m, first->map, first->codes, count);
+    *second->scale = pack_codes(v, second->map, second->codes, count);
 }
 
 static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
@@ -155,6 +168,7 @@ static void part_bytes(const float *from, const hr_random_row *row, uint32_t fir
 
 void hr_update_fill_ref(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq,       adamw,     sgd,  lion, unpack_codes, pack_codes,
-                                    unpack_bf16, pack_bf16, join, part, join_bytes,   part_bytes };
+    *kernels = (hr_update_kernels){ sumsq,      adamw,       sgd,         lion,      unpack_codes,
+                                    pack_codes, adamw_codes, unpack_bf16, pack_bf16, join,
+                                    part,       join_bytes,  part_bytes };
 }

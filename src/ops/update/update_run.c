@@ -96,9 +96,17 @@ static void adamw_blocks(const hr_call *call, int64_t first, int64_t last,
     for (int64_t at = first; at < last; at += BLOCK) {
         const int64_t count = hr_min(BLOCK, last - at);
         float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
+        hr_bf16 *copy = weight ? weight + at : NULL;
+        if (moments[0].scales) {
+            const hr_coded_moment coded[] = { hr_moment_block(&moments[0], at),
+                                              hr_moment_block(&moments[1], at) };
+            kernels->adamw_codes(gradient + at, w, coded, copy, count, factors);
+            hr_master_pack(kernels, &master, at, count, w);
+            continue;
+        }
         float *m = hr_update_unpack(call, &moments[0], at, count, blocks[1]);
         float *v = hr_update_unpack(call, &moments[1], at, count, blocks[2]);
-        kernels->adamw(gradient + at, w, m, v, weight ? weight + at : NULL, count, factors);
+        kernels->adamw(gradient + at, w, m, v, copy, count, factors);
         hr_master_pack(kernels, &master, at, count, w);
         hr_update_pack(call, &moments[0], at, count, m);
         hr_update_pack(call, &moments[1], at, count, v);

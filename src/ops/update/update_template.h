@@ -54,24 +54,38 @@ static void sumsq(const float *gradient, int64_t count, double *runs)
         runs[i / RUN] = sumsq_run(gradient + i, count - i < RUN ? count - i : RUN);
 }
 
+/* How far arrays are fetched ahead where other work lies between blocks, so that the processor does
+ * not foresee the reads; an address past the end of an array is allowed. */
+enum { AHEAD = HR_MOMENT_BLOCK };
+
+/* Updates the moments and stores the weight. */
+VEC_INLINE void adamw_values(const float *gradient, float *master, vec *m, vec *v, hr_bf16 *weight,
+                             const hr_adamw_factors *f, int64_t lanes)
+{
+    vec_prefetch(gradient + AHEAD);
+    vec_prefetch(master + AHEAD);
+    const vec w = vec_load_f32(master, lanes);
+    const vec g = vec_fma(vec_set(f->pull), w,
+                          vec_mul(vec_set(f->scale), vec_load_f32(gradient, lanes)));
+    *m = vec_fma(vec_set(f->keep1), *m, vec_mul(vec_set(f->take1), g));
+    *v = vec_fma(vec_set(f->keep2), *v, vec_mul(vec_set(f->take2), vec_mul(g, g)));
+    const vec root = vec_sqrt(vec_mul(vec_set(f->debias2), *v));
+    const vec move = vec_div(*m, vec_add(root, vec_set(f->eps)));
+    const vec change = vec_fma(vec_set(f->shrink), w, vec_mul(vec_set(f->rate), move));
+    const vec updated = vec_sub(w, change);
+    vec_store_f32(master, updated, lanes);
+    if (!weight) return;
+    vec_prefetch(weight + AHEAD);
+    vec_store_bf16(weight, updated, lanes);
+}
+
 VEC_INLINE void adamw_step(const float *gradient, float *master, float *m, float *v,
                            hr_bf16 *weight, int64_t i, const hr_adamw_factors *f, int64_t lanes)
 {
-    const vec w = vec_load_f32(master + i, lanes);
-    const vec g = vec_fma(vec_set(f->pull), w,
-                          vec_mul(vec_set(f->scale), vec_load_f32(gradient + i, lanes)));
-    const vec first = vec_fma(vec_set(f->keep1), vec_load_f32(m + i, lanes),
-                              vec_mul(vec_set(f->take1), g));
-    const vec second = vec_fma(vec_set(f->keep2), vec_load_f32(v + i, lanes),
-                               vec_mul(vec_set(f->take2), vec_mul(g, g)));
-    const vec root = vec_sqrt(vec_mul(vec_set(f->debias2), second));
-    const vec move = vec_div(first, vec_add(root, vec_set(f->eps)));
-    const vec change = vec_fma(vec_set(f->shrink), w, vec_mul(vec_set(f->rate), move));
-    const vec updated = vec_sub(w, change);
+    vec first = vec_load_f32(m + i, lanes), second = vec_load_f32(v + i, lanes);
+    adamw_values(gradient + i, master + i, &first, &second, weight ? weight + i : NULL, f, lanes);
     vec_store_f32(m + i, first, lanes);
     vec_store_f32(v + i, second, lanes);
-    vec_store_f32(master + i, updated, lanes);
-    if (weight) vec_store_bf16(weight + i, updated, lanes);
 }
 
 static void adamw(const float *gradient, float *master, float *m, float *v, hr_bf16 *weight,
@@ -133,10 +147,9 @@ static void lion(const float *gradient, float *master, float *m, hr_bf16 *weight
     if (i < count) lion_step(gradient, master, m, weight, i, &f, count - i);
 }
 
-VEC_INLINE void unpack_step(const uint8_t *codes, const float *values, vec scale, float *to,
-                            int64_t lanes)
+VEC_INLINE vec unpacked(const uint8_t *codes, const float *values, vec scale, int64_t lanes)
 {
-    vec_store_f32(to, vec_mul(vec_look_up(values, vec_load_u8(codes, lanes)), scale), lanes);
+    return vec_mul(vec_look_up(values, vec_load_u8(codes, lanes)), scale);
 }
 
 static void unpack_codes(const uint8_t *restrict codes, const float *restrict values, float scale,
@@ -145,8 +158,8 @@ static void unpack_codes(const uint8_t *restrict codes, const float *restrict va
     const vec by = vec_set(scale);
     int64_t i = 0;
     for (; i + VEC_LANES <= count; i += VEC_LANES)
-        unpack_step(codes + i, values, by, to + i, VEC_LANES);
-    if (i < count) unpack_step(codes + i, values, by, to + i, count - i);
+        vec_store_f32(to + i, unpacked(codes + i, values, by, VEC_LANES), VEC_LANES);
+    if (i < count) vec_store_f32(to + i, unpacked(codes + i, values, by, count - i), count - i);
 }
 
 /* Lanes as unsigned and as signed integers; comparisons are 0 or -1. */
@@ -158,39 +171,68 @@ VEC_INLINE vec vec_magnitude(vec x)
 }
 
 /* The largest magnitudes of each lane; NaN is the largest of all. */
-VEC_INLINE vec_ints larger(vec_ints most, const float *from, int64_t lanes)
+VEC_INLINE vec_ints larger(vec_ints most, vec x)
 {
-    return (vec_ints)vec_max_int((vec_bits)vec_magnitude(vec_load_f32(from, lanes)),
-                                 (vec_bits)most);
+    return (vec_ints)vec_max_int((vec_bits)vec_magnitude(x), (vec_bits)most);
 }
 
-static float largest(const float *from, int64_t count)
+static float largest_of_lanes(vec_ints most)
 {
-    vec_ints most = { 0 };
     int32_t lanes[VEC_LANES], all = 0;
-    int64_t i = 0;
     float scale;
-    for (; i + VEC_LANES <= count; i += VEC_LANES) most = larger(most, from + i, VEC_LANES);
-    if (i < count) most = larger(most, from + i, count - i);
     memcpy(lanes, &most, sizeof lanes);
     for (int64_t l = 0; l < VEC_LANES; l++) all = lanes[l] > all ? lanes[l] : all;
     memcpy(&scale, &all, sizeof scale);
     return scale;
 }
 
-/* The codes of normalized numbers: a guess that is right or one too low, and one comparison. */
+static float largest(const float *from, int64_t count)
+{
+    vec_ints most = { 0 };
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        most = larger(most, vec_load_f32(from + i, VEC_LANES));
+    if (i < count) most = larger(most, vec_load_f32(from + i, count - i));
+    return largest_of_lanes(most);
+}
+
+/* The codes of normalized numbers: the number of limits below them. */
+static __attribute__((noinline)) vec_bits codes_by_search(vec x, const hr_moment_map *map)
+{
+    vec_bits code = vec_bits_set(0);
+    for (int32_t half = HR_MOMENT_CODES / 2; half > 0; half /= 2)
+        code = vec_count_above(
+            code, x, vec_look_up(map->limits, vec_bits_add(code, vec_bits_set((uint32_t)half - 1))),
+            half);
+    return code;
+}
+
+VEC_INLINE vec_bits slots_of(vec x, const hr_moment_map *map)
+{
+    const float *edges = (const void *)map->edges;
+    const vec size = (vec)vec_bits_sign_last((vec_bits)x);
+    vec_bits slot = vec_count_above(vec_bits_set(0), size, vec_set(edges[3]), 4);
+    slot = vec_count_above(slot, size, vec_pick(edges + 1, slot), 2);
+    return vec_count_above(slot, size, vec_pick(edges, slot), 1);
+}
+
+/* The same, faster. A decade of 2^n values is 1 to 2 on its line, with limits at multiples of 2^-n,
+ * so n bits after the leading one are the value. Limits are rounded, and so is the line: within
+ * NEAR places of a multiple the codes are searched for, which is rare. */
 VEC_INLINE vec_bits codes_of(vec x, const hr_moment_map *map)
 {
-    const vec size = vec_magnitude(x), none = vec_set(0);
-    vec_bits slot = (vec_bits)(vec_ints){ 0 };
-    UNROLL for (int i = 0; i < 7; i++) slot = vec_count_above(slot, size, vec_set(map->begins[i]));
-    const vec line = vec_fma(size, vec_pick(map->slopes, slot), vec_pick(map->offsets, slot));
-    const vec least = vec_max(line, vec_pick(map->lows, slot)); /* not NaN */
-    const vec_ints away = (vec_ints)vec_truncate(vec_min(least, vec_pick(map->tops, slot)));
-    const vec_ints negative = (vec_ints)vec_is_above(none, x);
-    const vec_ints near = map->zero + (away ^ negative); /* zero - away - 1 if negative */
-    const vec_bits code = vec_max_int((vec_bits)near, (vec_bits)(vec_ints){ 0 });
-    return vec_count_above(code, x, vec_look_up(map->limits, code));
+    enum { NEAR = 4, ONE = 0x3f000000, SIGNED = 24 };
+    const vec_bits slot = slots_of(x, map);
+    const vec line = vec_fma(vec_magnitude(x), vec_pick(map->slopes, slot), vec_set(8.f / 9));
+    const vec_lanes place = (vec_lanes)vec_min(line, vec_set(2 - 0x1p-19f)) - ONE;
+    const vec_bits shift = (vec_bits)(map->shift - (vec_ints)slot);
+    const vec_bits away = vec_bits_shift_right_by((vec_bits)(place - NEAR), shift);
+    if (__builtin_expect(vec_differ(away, vec_bits_shift_right_by((vec_bits)(place + NEAR), shift)),
+                         0))
+        return codes_by_search(x, map);
+    const vec_ints apart = (vec_ints)vec_bits_with_sign(away, x) + (map->shift - SIGNED);
+    const vec_bits code = vec_max_int((vec_bits)(apart + map->zero), vec_bits_set(0));
+    return vec_count_above(code, x, vec_set(map->limits[HR_MOMENT_CODES - 2]), 1);
 }
 
 VEC_INLINE void pack_step(const float *from, vec inverse, const hr_moment_map *map,
@@ -199,15 +241,14 @@ VEC_INLINE void pack_step(const float *from, vec inverse, const hr_moment_map *m
     vec_store_u8(codes, codes_of(vec_mul(vec_load_f32(from, lanes), inverse), map), lanes);
 }
 
-static float pack_codes(const float *restrict from, const hr_moment_map *restrict map,
-                        uint8_t *restrict codes, int64_t count)
+/* Returns the scale: the largest magnitude, unless that is tiny or broken. */
+static float pack_scaled(const float *restrict from, float scale, const hr_moment_map *restrict map,
+                         uint8_t *restrict codes, int64_t count)
 {
-    float scale = largest(from, count);
-    if (scale < FLT_MIN) {
+    if (scale < FLT_MIN || !(scale <= FLT_MAX)) {
         memset(codes, map->zero, (size_t)count);
-        return 0;
+        return scale < FLT_MIN ? 0 : NAN;
     }
-    if (!(scale <= FLT_MAX)) scale = NAN;
     const vec inverse = vec_set(1 / scale);
     int64_t i = 0;
     for (; i + VEC_LANES <= count; i += VEC_LANES)
@@ -216,11 +257,62 @@ static float pack_codes(const float *restrict from, const hr_moment_map *restric
     return scale;
 }
 
+static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *codes, int64_t count)
+{
+    return pack_scaled(from, largest(from, count), map, codes, count);
+}
+
+/* A block between unpacking and packing. */
+typedef struct {
+    vec scale[2];     /* of the codes that are unpacked */
+    vec_ints most[2]; /* largest magnitudes */
+    float values[2][HR_MOMENT_BLOCK];
+} coded_block;
+
+VEC_INLINE void adamw_codes_step(const float *gradient, float *master,
+                                 const hr_coded_moment moments[2], hr_bf16 *weight, int64_t i,
+                                 const hr_adamw_factors *f, coded_block *block, int64_t lanes)
+{
+    vec_prefetch(moments[0].codes + i + AHEAD);
+    vec_prefetch(moments[1].codes + i + AHEAD);
+    const vec old = unpacked(moments[1].codes + i, hr_moment_maps[1].values, block->scale[1],
+                             lanes);
+    vec m = unpacked(moments[0].codes + i, hr_moment_maps[0].values, block->scale[0], lanes);
+    vec v = vec_mul(old, old);
+    adamw_values(gradient + i, master + i, &m, &v, weight ? weight + i : NULL, f, lanes);
+    v = vec_sqrt(v);
+    vec_store_f32(block->values[0] + i, m, lanes);
+    vec_store_f32(block->values[1] + i, v, lanes);
+    block->most[0] = larger(block->most[0], vec_first(m, vec_set(0), lanes));
+    block->most[1] = larger(block->most[1], vec_first(v, vec_set(0), lanes));
+}
+
+/* In one loop, because divisions and roots take place beside the look-ups. */
+static void adamw_codes(const float *gradient, float *master, const hr_coded_moment moments[2],
+                        hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors)
+{
+    const hr_adamw_factors f = *factors;
+    coded_block block;
+    int64_t i = 0;
+    for (int k = 0; k < 2; k++) {
+        block.scale[k] = vec_set(*moments[k].scale);
+        block.most[k] = (vec_ints){ 0 };
+    }
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        adamw_codes_step(gradient, master, moments, weight, i, &f, &block, VEC_LANES);
+    if (i < count) adamw_codes_step(gradient, master, moments, weight, i, &f, &block, count - i);
+    for (int k = 0; k < 2; k++)
+        *moments[k].scale = pack_scaled(block.values[k], largest_of_lanes(block.most[k]),
+                                        moments[k].map, moments[k].codes, count);
+}
+
 static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
 {
     int64_t i = 0;
-    for (; i + VEC_LANES <= count; i += VEC_LANES)
+    for (; i + VEC_LANES <= count; i += VEC_LANES) {
+        vec_prefetch(from + i + AHEAD);
         vec_store_f32(to + i, vec_load_bf16(from + i, VEC_LANES), VEC_LANES);
+    }
     if (i < count) vec_store_f32(to + i, vec_load_bf16(from + i, count - i), count - i);
 }
 
@@ -348,6 +440,7 @@ static void part_bytes(const float *from, const hr_random_row *row, uint32_t fir
 
 void FILL(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq,       adamw,     sgd,  lion, unpack_codes, pack_codes,
-                                    unpack_bf16, pack_bf16, join, part, join_bytes,   part_bytes };
+    *kernels = (hr_update_kernels){ sumsq,      adamw,       sgd,         lion,      unpack_codes,
+                                    pack_codes, adamw_codes, unpack_bf16, pack_bf16, join,
+                                    part,       join_bytes,  part_bytes };
 }
