@@ -157,8 +157,10 @@ static void unpack_codes(const uint8_t *restrict codes, const float *restrict va
 {
     const vec by = vec_set(scale);
     int64_t i = 0;
-    for (; i + VEC_LANES <= count; i += VEC_LANES)
+    for (; i + VEC_LANES <= count; i += VEC_LANES) {
+        vec_prefetch(codes + i + AHEAD);
         vec_store_f32(to + i, unpacked(codes + i, values, by, VEC_LANES), VEC_LANES);
+    }
     if (i < count) vec_store_f32(to + i, unpacked(codes + i, values, by, count - i), count - i);
 }
 
@@ -287,12 +289,33 @@ VEC_INLINE void adamw_codes_step(const float *gradient, float *master,
     block->most[1] = larger(block->most[1], vec_first(v, vec_set(0), lanes));
 }
 
+/* One step after the other: what fits the registers of AVX2. */
+static void adamw_codes_apart(const float *gradient, float *master,
+                              const hr_coded_moment moments[2], hr_bf16 *weight, int64_t count,
+                              const hr_adamw_factors *factors)
+{
+    float values[2][HR_MOMENT_BLOCK] = { 0 };
+    float *v = values[1];
+    for (int k = 0; k < 2; k++)
+        unpack_codes(moments[k].codes, moments[k].map->values, *moments[k].scale, values[k], count);
+    for (int64_t i = 0; i < HR_MOMENT_BLOCK; i++) v[i] *= v[i];
+    adamw(gradient, master, values[0], v, weight, count, factors);
+    for (int64_t i = 0; i < count; i += VEC_LANES)
+        vec_store_f32(v + i, vec_sqrt(vec_load_f32(v + i, VEC_LANES)), VEC_LANES);
+    for (int k = 0; k < 2; k++)
+        *moments[k].scale = pack_codes(values[k], moments[k].map, moments[k].codes, count);
+}
+
 /* In one loop, because divisions and roots take place beside the look-ups. */
 static void adamw_codes(const float *gradient, float *master, const hr_coded_moment moments[2],
                         hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors)
 {
     const hr_adamw_factors f = *factors;
     coded_block block;
+    if (VEC_LANES < 16) {
+        adamw_codes_apart(gradient, master, moments, weight, count, factors);
+        return;
+    }
     int64_t i = 0;
     for (int k = 0; k < 2; k++) {
         block.scale[k] = vec_set(*moments[k].scale);
