@@ -217,7 +217,7 @@ static const hr_lever levers[] = {
     { "train.dtype", HR_LOSS_ROUNDING, "weights and activations in bf16", "bf16",
       .why_none = masters_text },
     { "train.dtype", HR_LOSS_ROUNDING, "activations in fp16, a scaled loss, products in fp32",
-      "fp16" },
+      "fp16", .applies = freezes_nothing },
     { "train.dtype", HR_LOSS_ROUNDING, "no bf16 copy of the fp32 weights, slower products",
       "fp32" },
     { "model.weights", HR_LOSS_ROUNDING, "frozen weights in fp8, as headroom convert writes them",

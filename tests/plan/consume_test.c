@@ -203,7 +203,7 @@ static void updates_follow_the_last_use_of_weight_and_gradient(void **state)
         compiled c;
         compile(&c, &config, &strategy);
         judge_places(&c.of.program);
-        judge_sections(&c.of.program, clips);
+        judge_sections(&c.of.program, hr_config_needs_norm(&config));
         if (judged(&c, &folder, &err) != HR_OK)
             fail_msg("turn %llu: %s", (unsigned long long)turn, err.message);
         free(c.memory);
