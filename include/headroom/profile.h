@@ -14,6 +14,7 @@ extern "C" {
 
 enum { HR_PROFILE_ROWS_MOST = 512, HR_PROFILE_STEPS_DEFAULT = 3, HR_PROFILE_STEPS_MOST = 1000000 };
 enum { HR_PROFILE_PARTS_MOST = 32 }; /* five parts in four directions */
+enum { HR_PROFILE_ENGINES_MOST = 8 };
 
 /* An operation in one part of the model and one direction. All figures are per step. */
 typedef struct {
@@ -22,8 +23,27 @@ typedef struct {
     const char *direction; /* "forward", "backward", "recompute"; empty: neither */
     double calls;
     double seconds, planned_seconds;
-    double flops; /* of matrix products and attention, as plan counts them */
+    double waited_seconds; /* of them, a compute thread on average waited for others or for files */
+    double flops;          /* of matrix products and attention, as plan counts them */
 } hr_profile_row;
+
+/* What a part of the machine did in a step, or waited for. */
+typedef struct {
+    const char *engine; /* "compute threads", "file of the run", "files of the base" */
+    const char *doing;
+    double seconds; /* of a compute thread on average; of a file, while anything was moved */
+    double bytes;   /* that were moved */
+} hr_profile_engine;
+
+/* Bytes over a step, in parts of equally many operations. */
+typedef struct {
+    int32_t count;
+    int32_t first, last; /* operations */
+    /* [count] the most in each part: planned live bytes of the arena, and the resident bytes of the
+     * process in all measured steps; they are read every few milliseconds, and a part that passes
+     * between two readings has the earlier one */
+    int64_t live[HR_PLAN_CURVE_MOST], resident[HR_PLAN_CURVE_MOST];
+} hr_profile_curve;
 
 typedef struct {
     hr_train_result run;
@@ -32,9 +52,12 @@ typedef struct {
     double between_seconds;       /* of it, outside of operations */
     double ceiling_flops;         /* per second, as calibrated; 0: not calibrated */
     hr_profile_row step;          /* the sum of all rows, and what is between operations */
-    int32_t row_count, part_count;
+    hr_profile_curve curve;
+    int32_t row_count, part_count, engine_count;
     hr_profile_row rows[HR_PROFILE_ROWS_MOST];   /* [row_count], slowest first */
     hr_profile_row parts[HR_PROFILE_PARTS_MOST]; /* [part_count] their sums, slowest first */
+    /* [engine_count] the rows of an engine follow one another and fill the step */
+    hr_profile_engine engines[HR_PROFILE_ENGINES_MOST];
 } hr_profile_report;
 
 /* A file that appears complete, or not at all if the run ends early. */

@@ -229,14 +229,14 @@ hr_status hr_probe_step(hr_probe *probe, bool timed, hr_step_time *time, hr_erro
     probe->timed = timed;
     probe->step_ns = 0;
     memset(probe->thread_ns, 0, sizeof probe->thread_ns);
-    hr_pool_time(&probe->pool, probe->thread_ns);
+    hr_pool_time(&probe->pool, CLOCK_THREAD_CPUTIME_ID, probe->thread_ns);
     const int64_t wall_ns = hr_clock_ns();
     for (int32_t i = 0; i < 4 && status == HR_OK; i++) {
         const int32_t section = hr_program_loop(executor->program, sections[i]);
         if (section != HR_NONE) status = hr_executor_run(executor, section, err);
     }
     *time = (hr_step_time){ .wall_ns = hr_clock_ns() - wall_ns, .cpu_ns = probe->step_ns };
-    hr_pool_time(&probe->pool, NULL);
+    hr_pool_time(&probe->pool, CLOCK_THREAD_CPUTIME_ID, NULL);
     executor->clock++;
     return status;
 }

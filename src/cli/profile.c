@@ -10,7 +10,7 @@
 
 #include "cli.h"
 
-enum { SHOWN_OPERATIONS = 24 };
+enum { SHOWN_OPERATIONS = 24, SHOWN_PARTS = 8 };
 #define SHOWN_SHARE 0.99 /* of the step, in the table of operations */
 
 typedef struct {
@@ -99,6 +99,46 @@ static void put_operations(const hr_profile_report *report)
     put_row(report, "step", &report->step);
 }
 
+static void put_engines(const hr_profile_report *report)
+{
+    printf("\n%-44s %9s %12s %7s %12s %9s\n", "what waits for what", "", "seconds", "share",
+           "bytes", "MB/s");
+    for (int32_t i = 0; i < report->engine_count; i++) {
+        const hr_profile_engine *row = &report->engines[i];
+        char name[96];
+        snprintf(name, sizeof name, "%s: %s", row->engine, row->doing);
+        printf("  %-52s %12.3f %5.1f %%", name, row->seconds,
+               100 * row->seconds / report->step_seconds);
+        if (row->bytes > 0) printf(" %12s", hr_cli_count((int64_t)row->bytes));
+        if (row->bytes > 0 && row->seconds > 0) printf(" %9.1f", 1e-6 * row->bytes / row->seconds);
+        printf("\n");
+    }
+}
+
+/* Fewer parts than the report has. */
+static void put_curve(const hr_profile_curve *curve)
+{
+    const int32_t rows = curve->count < SHOWN_PARTS ? curve->count : SHOWN_PARTS;
+    const int64_t operations = curve->last - curve->first + 1;
+    int32_t at = 0;
+    printf("\n%-44s %22s %20s\n", "bytes over the step, by operation", "arena live, planned",
+           "process, measured");
+    for (int32_t k = 0; k < rows; k++) {
+        const int32_t end = (k + 1) * curve->count / rows;
+        const int64_t first = curve->first + at * operations / curve->count;
+        int64_t live = 0, resident = 0;
+        for (; at < end; at++) {
+            if (curve->live[at] > live) live = curve->live[at];
+            if (curve->resident[at] > resident) resident = curve->resident[at];
+        }
+        char name[64];
+        snprintf(name, sizeof name, "%lld to %lld", (long long)first,
+                 (long long)(curve->first + at * operations / curve->count - 1));
+        printf("  %-42s %22s", name, hr_cli_count(live));
+        printf(" %20s\n", hr_cli_count(resident));
+    }
+}
+
 static void print_text(const hr_profile_report *report)
 {
     const hr_plan_answer *plan = &report->run.plan;
@@ -112,6 +152,31 @@ static void print_text(const hr_profile_report *report)
            hr_cli_count(report->run.arena_bytes_used));
     put_parts(report);
     put_operations(report);
+    put_engines(report);
+    put_curve(&report->curve);
+}
+
+static json_t *json_of_engines(const hr_profile_report *report)
+{
+    json_t *rows = json_array();
+    for (int32_t i = 0; i < report->engine_count; i++) {
+        const hr_profile_engine *row = &report->engines[i];
+        json_array_append_new(rows,
+                              json_pack("{ss ss sf sf}", "engine", row->engine, "doing", row->doing,
+                                        "seconds", row->seconds, "bytes", row->bytes));
+    }
+    return rows;
+}
+
+static json_t *json_of_curve(const hr_profile_curve *curve)
+{
+    json_t *live = json_array(), *resident = json_array();
+    for (int32_t i = 0; i < curve->count; i++) {
+        json_array_append_new(live, json_integer(curve->live[i]));
+        json_array_append_new(resident, json_integer(curve->resident[i]));
+    }
+    return json_pack("{si si so so}", "first_operation", curve->first, "last_operation",
+                     curve->last, "arena_bytes_live", live, "process_bytes_measured", resident);
 }
 
 static void print_json(const hr_profile_report *report)
@@ -120,21 +185,22 @@ static void print_json(const hr_profile_report *report)
     json_t *rows = json_array();
     for (int32_t i = 0; i < report->row_count; i++) {
         const hr_profile_row *row = &report->rows[i];
-        json_array_append_new(rows,
-                              json_pack("{ss ss ss sf sf sf sf}", "operation", row->operation,
-                                        "part", row->part, "direction", row->direction, "calls",
-                                        row->calls, "seconds", row->seconds, "planned_seconds",
-                                        row->planned_seconds, "flops", row->flops));
+        json_array_append_new(
+            rows, json_pack("{ss ss ss sf sf sf sf sf}", "operation", row->operation, "part",
+                            row->part, "direction", row->direction, "calls", row->calls, "seconds",
+                            row->seconds, "planned_seconds", row->planned_seconds, "waited_seconds",
+                            row->waited_seconds, "flops", row->flops));
     }
     json_t *object = json_pack(
-        "{sI sI sf sf sf ss sf sI sI sI sI so}", "steps", (json_int_t)report->steps,
+        "{sI sI sf sf sf ss sf sI sI sI sI so so so}", "steps", (json_int_t)report->steps,
         "warm_up_steps", (json_int_t)report->warm_up_steps, "step_seconds", report->step_seconds,
         "between_seconds", report->between_seconds, "planned_seconds", plan->step_seconds, "times",
         plan->times, "ceiling_flops", report->ceiling_flops, "process_bytes_planned",
         (json_int_t)report->run.process_bytes_planned, "process_bytes_measured",
         (json_int_t)report->run.process_bytes_measured, "arena_bytes_planned",
         (json_int_t)report->run.arena_bytes_planned, "arena_bytes_used",
-        (json_int_t)report->run.arena_bytes_used, "operations", rows);
+        (json_int_t)report->run.arena_bytes_used, "operations", rows, "engines",
+        json_of_engines(report), "over_step", json_of_curve(&report->curve));
     (void)hr_cli_print_json(object, 0);
 }
 

@@ -53,11 +53,11 @@ static void gate_advance(hr_pool *pool, hr_pool_gate *gate)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static int64_t cpu_ns(void)
+static int64_t ns_of(clockid_t clock)
 {
-    struct timespec used = { 0 };
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+    struct timespec now = { 0 };
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void call(const hr_pool *pool, hr_pool_fn *fn, void *context, int32_t thread)
@@ -66,9 +66,9 @@ static void call(const hr_pool *pool, hr_pool_fn *fn, void *context, int32_t thr
         fn(context, thread, pool->threads);
         return;
     }
-    const int64_t begin = cpu_ns();
+    const int64_t begin_ns = ns_of(pool->timed_by);
     fn(context, thread, pool->threads);
-    pool->timed_ns[thread] += cpu_ns() - begin;
+    pool->timed_ns[thread] += ns_of(pool->timed_by) - begin_ns;
 }
 
 static void *work(void *argument)
@@ -142,9 +142,10 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
     pool->running = false;
 }
 
-void hr_pool_time(hr_pool *pool, int64_t *ns)
+void hr_pool_time(hr_pool *pool, clockid_t clock, int64_t *ns)
 {
     HR_ASSERT(!pool->running);
+    pool->timed_by = clock;
     pool->timed_ns = ns;
 }
 

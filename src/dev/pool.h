@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/threads.h"
 #include "dev/thread.h"
@@ -39,6 +40,7 @@ typedef struct hr_pool {
     bool running, closing;
     hr_pool_fn *fn;
     void *context;
+    clockid_t timed_by;
     int64_t *timed_ns; /* null: no timing */
     uint8_t *stacks;
     pthread_mutex_t mutex;
@@ -72,13 +74,13 @@ HR_MUST_CHECK hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes,
  * Threads  the one that opened the pool */
 void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context);
 
-/* From now on, each run adds the CPU time of fn per thread to ns [threads], in nanoseconds; null:
- * stop timing. On a shared machine, wall time includes other processes, and the total CPU time of a
- * thread includes spinning.
+/* From now on, each run adds the time of fn per thread to ns [threads], in nanoseconds of a clock;
+ * null: stop timing. On a shared machine, wall time (CLOCK_MONOTONIC) includes other processes, and
+ * CPU time (CLOCK_THREAD_CPUTIME_ID) does not; of a whole thread it would include spinning.
  *
- * Cost     one system call before and one after fn
+ * Cost     one reading of the clock before and one after fn; of CPU time it is a system call
  * Threads  the one that opened the pool; read ns only between runs */
-void hr_pool_time(hr_pool *pool, int64_t *ns);
+void hr_pool_time(hr_pool *pool, clockid_t clock, int64_t *ns);
 
 /* Ends the workers and restores access to the memory. Accepts a closed or zeroed pool. */
 void hr_pool_close(hr_pool *pool);

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/path.h"
 
 int64_t hr_space_file_bytes(const hr_space_file_options *options)
@@ -78,6 +79,18 @@ static hr_status move_piece(hr_space_file *file, const hr_space_transfer *piece,
                                      err);
 }
 
+static void count_begin(hr_space_file *file)
+{
+    if (file->moving++ == 0) file->busy_from_ns = hr_clock_ns();
+}
+
+static void count_end(hr_space_file *file, const hr_space_transfer *piece)
+{
+    const bool reads = piece->direction == HR_SPACE_FETCH;
+    *(reads ? &file->moved.read_bytes : &file->moved.written_bytes) += piece->bytes;
+    if (--file->moving == 0) file->moved.busy_ns += hr_clock_ns() - file->busy_from_ns;
+}
+
 /* Takes a piece of a job and moves it. The mutex is locked before and after, but not meanwhile. */
 static void advance(hr_space_file *file, hr_space_job *job)
 {
@@ -88,10 +101,12 @@ static void advance(hr_space_file *file, hr_space_job *job)
     piece.bytes = hr_min(HR_SPACE_PIECE_BYTES, job->transfer.bytes - job->taken);
     job->taken += piece.bytes;
     job->moving++;
+    count_begin(file);
     pthread_mutex_unlock(&file->mutex);
     const hr_status status = move_piece(file, &piece, &err);
     pthread_mutex_lock(&file->mutex);
     job->moving--;
+    count_end(file, &piece);
     if (status == HR_OK) job->done += piece.bytes;
     else if (file->failure.status == HR_OK) file->failure = err;
     if (file->failure.status == HR_OK && job->done < job->transfer.bytes) return;
@@ -212,6 +227,16 @@ bool hr_space_file_is_done(hr_space_file *file, int64_t ticket)
     const bool done = file->failure.status != HR_OK || is_complete(file, ticket);
     pthread_mutex_unlock(&file->mutex);
     return done;
+}
+
+hr_space_moved hr_space_file_moved(hr_space_file *file)
+{
+    if (!file->open) return (hr_space_moved){ 0 };
+    pthread_mutex_lock(&file->mutex);
+    hr_space_moved moved = file->moved;
+    if (file->moving) moved.busy_ns += hr_clock_ns() - file->busy_from_ns;
+    pthread_mutex_unlock(&file->mutex);
+    return moved;
 }
 
 hr_status hr_space_file_failure(hr_space_file *file, hr_error *failure)

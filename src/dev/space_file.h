@@ -39,6 +39,11 @@ typedef struct {
     int32_t moving;      /* pieces that threads move now */
 } hr_space_job;
 
+/* What the threads have moved since the open, and how long at least one of them did. */
+typedef struct {
+    int64_t read_bytes, written_bytes, busy_ns;
+} hr_space_moved;
+
 /* Private fields, except for `blocks.direct`. The object must not move while it is open. */
 typedef struct {
     hr_block_file blocks;
@@ -46,6 +51,9 @@ typedef struct {
     bool open, closing;
     int64_t begun, finished; /* transfers; those before `finished` are complete */
     hr_error failure;        /* the first one; status HR_OK: none */
+    hr_space_moved moved;
+    int32_t moving;       /* pieces that threads move now */
+    int64_t busy_from_ns; /* since when there are any */
     pthread_mutex_t mutex;
     pthread_cond_t ready, progress;
     hr_thread handles[HR_SPACE_THREADS_MOST];
@@ -86,6 +94,8 @@ HR_MUST_CHECK hr_status hr_space_file_wait(hr_space_file *file, int64_t ticket, 
 
 /* Returns true when hr_space_file_wait would not wait. */
 bool hr_space_file_is_done(hr_space_file *file, int64_t ticket);
+
+hr_space_moved hr_space_file_moved(hr_space_file *file);
 
 /* Returns the first failure, also of a file that was closed since. A zeroed object has none.
  *   failure  out; may be null */

@@ -13,11 +13,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/checked.h"
 #include "base/small_file.h"
 #include "headroom/doctor.h"
 #include "mem/proc.h"
-#include "base/account.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ 22
@@ -262,5 +262,8 @@ int64_t hr_process_peak_bytes(void)
 
 int64_t hr_process_now_bytes(void)
 {
-    return status_bytes("VmRSS:");
+    char text[128];
+    long long resident = -1;
+    hr_small_file_read("/proc/self/statm", text, sizeof text);
+    return sscanf(text, "%*s %lld", &resident) == 1 ? resident * hr_page_bytes() : -1;
 }

@@ -80,7 +80,8 @@ int64_t hr_process_counter_bytes(void);
 /* hr_account_kernel (plan/account.h) with the pages of this system. */
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads, bool has_file);
 
-/* Peak resident set (VmHWM) and current one (VmRSS); -1 when /proc is unreadable. */
+/* Peak resident set (VmHWM) and current one (VmRSS); -1 when /proc is unreadable. Reading
+ * the current one takes a few microseconds. */
 int64_t hr_process_peak_bytes(void);
 int64_t hr_process_now_bytes(void);
 

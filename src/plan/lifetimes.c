@@ -285,3 +285,24 @@ void hr_lifetimes_alive(const hr_program *program, const hr_plan *plan, int64_t 
     }
     for (int32_t s = 1; s < steps; s++) alive[s] += alive[s - 1];
 }
+
+int64_t hr_lifetimes_most(const hr_plan *plan, int32_t first, int32_t last)
+{
+    enum { AT_A_TIME = 512 };
+    int64_t most = 0;
+    for (int32_t begin = first; begin <= last; begin += AT_A_TIME) {
+        const int32_t end = (int32_t)hr_min(last, begin + AT_A_TIME - 1);
+        int64_t alive[AT_A_TIME + 1] = { 0 };
+        for (int32_t i = 0; i < plan->spaces[HR_SPACE_HOST].storage_count; i++) {
+            const hr_storage *storage = &plan->storages[i];
+            if (storage->step_last < begin || storage->step_first > end) continue;
+            alive[hr_max(storage->step_first, begin) - begin] += storage->bytes;
+            alive[hr_min(storage->step_last, end) + 1 - begin] -= storage->bytes;
+        }
+        for (int32_t s = 0; s <= end - begin; s++) {
+            if (s) alive[s] += alive[s - 1];
+            most = hr_max(most, alive[s]);
+        }
+    }
+    return most;
+}

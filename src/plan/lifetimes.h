@@ -27,4 +27,7 @@ HR_MUST_CHECK hr_status hr_lifetimes(const hr_program *program, hr_region *regio
  *   alive  out [step_count] */
 void hr_lifetimes_alive(const hr_program *program, const hr_plan *plan, int64_t *alive);
 
+/* The largest live bytes at the steps `first` to `last`, without memory for every step. */
+int64_t hr_lifetimes_most(const hr_plan *plan, int32_t first, int32_t last);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile/profile.c - observes a run: adds up the time of each operation by part of the model and
- * direction. */
+ * direction, what the threads did in it, and the bytes of the process. */
 #include "headroom/profile.h"
 
 #include <math.h>
@@ -12,8 +12,10 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "headroom/stages.h"
+#include "mem/process.h"
 #include "ops/list.h"
 #include "plan/cost.h"
+#include "plan/lifetimes.h"
 #include "profile/names.h"
 #include "profile/timeline.h"
 #include "report/details.h"
@@ -22,9 +24,13 @@
 #include "run/observer.h"
 
 enum { PARTS = HR_BLOCK_HEAD + 1, DIRECTIONS = HR_DIR_RECOMPUTED + 1 };
+enum { SAMPLE_NS = 4000000 }; /* between two readings of the bytes of the process */
+
+/* What a compute thread does. */
+enum { COMPUTES, WAITS_FOR_THREADS, WAITS_FOR_FILES, WAITS_FOR_MAIN, DOINGS };
 
 typedef struct {
-    int64_t calls, ns;
+    int64_t calls, ns, waited_ns;
     double planned_seconds, flops; /* of one step */
 } cell;
 
@@ -41,6 +47,14 @@ typedef struct {
     int64_t step_ns;      /* wall time of the measured steps */
     int64_t begun_ns;     /* of the current step; 0: it has not begun */
     int64_t operation_ns; /* when the current operation began */
+    int64_t sampled_ns;   /* when the bytes of the process were read */
+    int64_t resident;     /* what was read */
+    int32_t threads;
+    int64_t thread_ns[HR_THREADS_MOST]; /* in operations, by thread */
+    int64_t did_ns[DOINGS];             /* of all threads */
+    int64_t computed_ns;                /* of all threads, when the current operation began */
+    hr_space_moved moved[2];            /* before the measured steps, then after them: */
+    hr_space_moved base_moved[2];
 } profiler;
 
 static bool is_of_a_step(hr_loop_id section)
@@ -63,6 +77,48 @@ static void explain(profiler *p, const hr_program *program, const hr_plan *plan)
         p->details->curve_count = 0;
 }
 
+static void begin_curve(hr_profile_curve *curve, const hr_program *program, const hr_plan *plan)
+{
+    hr_details_step(program, &curve->first, &curve->last);
+    const int64_t steps = curve->last - curve->first + 1;
+    curve->count = (int32_t)hr_min(steps, HR_PLAN_CURVE_MOST);
+    for (int32_t i = 0; i < curve->count; i++)
+        curve->live[i] = hr_lifetimes_most(
+            plan, (int32_t)(curve->first + i * steps / curve->count),
+            (int32_t)(curve->first + (i + 1) * steps / curve->count - 1));
+}
+
+/* The part of the curve that has an operation: the last that begins at it or before. */
+static int32_t part_with(const hr_profile_curve *curve, int32_t step)
+{
+    const int64_t steps = curve->last - curve->first + 1;
+    return (int32_t)(((step - curve->first + 1) * (int64_t)curve->count - 1) / steps);
+}
+
+static void note_resident(profiler *p, int32_t step, int64_t now_ns)
+{
+    int64_t *resident = &p->report->curve.resident[part_with(&p->report->curve, step)];
+    if (!p->sampled_ns || now_ns - p->sampled_ns >= SAMPLE_NS) {
+        p->resident = hr_process_now_bytes();
+        p->sampled_ns = now_ns;
+    }
+    *resident = hr_max(*resident, p->resident);
+}
+
+static const hr_device *time_threads(void *context, const hr_device *device, hr_pool *pool)
+{
+    profiler *p = context;
+    hr_pool_time(pool, CLOCK_MONOTONIC, p->thread_ns);
+    return device;
+}
+
+static int64_t computed_ns(const profiler *p)
+{
+    int64_t sum = 0;
+    for (int32_t t = 0; t < p->threads; t++) sum += p->thread_ns[t];
+    return sum;
+}
+
 static hr_status placed(void *context, const hr_executor *executor, const hr_rates *rates,
                         hr_error *err)
 {
@@ -72,6 +128,8 @@ static hr_status placed(void *context, const hr_executor *executor, const hr_rat
         rates->op[HR_OP_linear][hr_product_dtype((hr_dtype)program->dtype)].unit_as[HR_TERM_FLOPS];
     (void)err;
     p->backend = program->backend;
+    p->threads = executor->plan->process.threads;
+    begin_curve(&p->report->curve, program, executor->plan);
     if (p->trace) hr_timeline_place(p->trace, program, executor->plan, rates);
     if (p->details) explain(p, program, executor->plan);
     if (rates->pace_us[0] && unit_as) p->report->ceiling_flops = 1e18 / (double)unit_as;
@@ -97,9 +155,21 @@ static void tell(const profiler *p, const hr_program *program, int32_t step)
 static void before(void *context, const hr_executor *executor, int32_t step)
 {
     profiler *p = context;
+    p->computed_ns = computed_ns(p);
     p->operation_ns = hr_clock_ns();
     if (!p->begun_ns && is_of_a_step(hr_step_section(executor->program, step)))
         p->begun_ns = p->operation_ns;
+}
+
+/* Divides the time of all threads in an operation. */
+static void count_threads(profiler *p, const hr_op *op, cell *c, int64_t wall_ns)
+{
+    const int64_t computed = hr_min(computed_ns(p) - p->computed_ns, wall_ns * p->threads);
+    const int64_t rest = wall_ns * p->threads - computed;
+    const bool moves = op->transfer != HR_TRANSFER_NONE, shares = !op->host && p->threads > 1;
+    p->did_ns[COMPUTES] += computed;
+    p->did_ns[moves ? WAITS_FOR_FILES : shares ? WAITS_FOR_THREADS : WAITS_FOR_MAIN] += rest;
+    c->waited_ns += rest;
 }
 
 static void watch(void *context, const hr_executor *executor, int32_t step)
@@ -110,8 +180,11 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     cell *c = cell_of(p, executor->program, step);
     c->calls++;
     c->ns += now_ns - p->operation_ns;
+    count_threads(p, hr_step_op(executor->program, &executor->program->steps[step]), c,
+                  now_ns - p->operation_ns);
+    note_resident(p, step, now_ns);
     if (p->trace && p->steps_seen + 1 == p->last_step)
-        hr_timeline_add(p->trace, step, p->operation_ns, now_ns);
+        hr_timeline_add(p->trace, step, p->operation_ns, now_ns, p->resident);
     tell(p, executor->program, step);
 }
 
@@ -120,8 +193,15 @@ static void forget_times(profiler *p)
 {
     for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
         for (int32_t part = 0; part < PARTS; part++)
-            for (int32_t d = 0; d < DIRECTIONS; d++)
-                p->cells[op][part][d].calls = p->cells[op][part][d].ns = 0;
+            for (int32_t d = 0; d < DIRECTIONS; d++) {
+                cell *c = &p->cells[op][part][d];
+                c->calls = c->ns = c->waited_ns = 0;
+            }
+    memset(p->did_ns, 0, sizeof p->did_ns);
+    memset(p->report->curve.resident, 0, sizeof p->report->curve.resident);
+    p->moved[0] = p->moved[1];
+    p->base_moved[0] = p->base_moved[1];
+    p->step_ns = 0;
 }
 
 static hr_status stepped(void *context, const hr_run_state *state, const hr_measures *measures,
@@ -129,15 +209,15 @@ static hr_status stepped(void *context, const hr_run_state *state, const hr_meas
 {
     profiler *p = context;
     hr_profile_report *report = p->report;
-    (void)measures, (void)err;
+    (void)err;
     p->step_ns += hr_clock_ns() - p->begun_ns;
     p->last_step = hr_min(p->last_step, state->steps);
     if (p->trace) hr_timeline_flush(p->trace);
     p->begun_ns = 0;
     p->steps_seen++;
-    if (p->steps_seen > report->warm_up_steps) return HR_OK;
-    forget_times(p);
-    p->step_ns = 0;
+    p->moved[1] = measures->moved;
+    p->base_moved[1] = measures->base_moved;
+    if (p->steps_seen <= report->warm_up_steps) forget_times(p);
     return HR_OK;
 }
 
@@ -153,14 +233,16 @@ static void take_row(const profiler *p, int32_t op, int32_t part, int32_t direct
     const cell *c = &p->cells[op][part][direction];
     const double steps = (double)report->steps;
     if (!c->calls || report->row_count == HR_PROFILE_ROWS_MOST) return;
-    report->rows[report->row_count++] = (hr_profile_row){ .operation = p->backend->ops[op]->name,
-                                                          .part = hr_profile_part(part),
-                                                          .direction = hr_profile_direction(
-                                                              direction),
-                                                          .calls = (double)c->calls / steps,
-                                                          .seconds = 1e-9 * (double)c->ns / steps,
-                                                          .planned_seconds = c->planned_seconds,
-                                                          .flops = c->flops };
+    report->rows[report->row_count++] = (hr_profile_row){
+        .operation = p->backend->ops[op]->name,
+        .part = hr_profile_part(part),
+        .direction = hr_profile_direction(direction),
+        .calls = (double)c->calls / steps,
+        .seconds = 1e-9 * (double)c->ns / steps,
+        .planned_seconds = c->planned_seconds,
+        .waited_seconds = 1e-9 * (double)c->waited_ns / (steps * p->threads),
+        .flops = c->flops
+    };
 }
 
 static void add(hr_profile_row *to, const hr_profile_row *row)
@@ -168,6 +250,7 @@ static void add(hr_profile_row *to, const hr_profile_row *row)
     to->calls += row->calls;
     to->seconds += row->seconds;
     to->planned_seconds += row->planned_seconds;
+    to->waited_seconds += row->waited_seconds;
     to->flops += row->flops;
 }
 
@@ -183,6 +266,45 @@ static void take_part(hr_profile_report *report, const hr_profile_row *row)
         report->parts[report->part_count++] = (hr_profile_row){ .part = row->part,
                                                                 .direction = row->direction };
     add(&report->parts[k], row);
+}
+
+static void take_engine(hr_profile_report *report, const char *engine, const char *doing,
+                        double seconds, double bytes)
+{
+    HR_ASSERT(report->engine_count < HR_PROFILE_ENGINES_MOST);
+    report->engines[report->engine_count++] = (hr_profile_engine){ engine, doing, seconds, bytes };
+}
+
+/* A file that has moved nothing has no rows. */
+static void take_file(hr_profile_report *report, const char *name, const hr_space_moved moved[2])
+{
+    const double steps = (double)report->steps;
+    const double busy = 1e-9 * (double)(moved[1].busy_ns - moved[0].busy_ns) / steps;
+    const int64_t bytes = moved[1].read_bytes - moved[0].read_bytes + moved[1].written_bytes -
+                          moved[0].written_bytes;
+    if (!bytes) return;
+    take_engine(report, name, moved[1].written_bytes ? "reads and writes" : "reads", busy,
+                (double)bytes / steps);
+    take_engine(report, name, "waits for work", fmax(report->step_seconds - busy, 0), 0);
+}
+
+static void take_engines(const profiler *p)
+{
+    static const char *const names[DOINGS] = {
+        [COMPUTES] = "operations",
+        [WAITS_FOR_THREADS] = "wait for another thread",
+        [WAITS_FOR_FILES] = "wait for files",
+        [WAITS_FOR_MAIN] = "work of one thread",
+    };
+    hr_profile_report *report = p->report;
+    for (int32_t i = 0; i < DOINGS; i++) {
+        const double seconds = 1e-9 * (double)p->did_ns[i] / ((double)report->steps * p->threads);
+        const double between = i == WAITS_FOR_MAIN ? report->between_seconds : 0;
+        if (seconds + between > 0)
+            take_engine(report, "compute threads", names[i], seconds + between, 0);
+    }
+    take_file(report, "file of the run", p->moved);
+    take_file(report, "files of the base", p->base_moved);
 }
 
 static void conclude(const profiler *p)
@@ -201,6 +323,9 @@ static void conclude(const profiler *p)
     report->step_seconds = 1e-9 * (double)p->step_ns / (double)report->steps;
     report->between_seconds = report->step_seconds - report->step.seconds;
     report->step.seconds = report->step_seconds;
+    for (int32_t i = 1; i < report->curve.count; i++) /* a part without operations of its own */
+        if (!report->curve.resident[i]) report->curve.resident[i] = report->curve.resident[i - 1];
+    take_engines(p);
 }
 
 /* The memory is touched here, so that it is a part of the process that is planned. */
@@ -245,6 +370,7 @@ hr_status hr_profile(const hr_config *config, const hr_train_options *options, i
     const hr_observer observer = { .context = &p,
                                    .last_step = steps,
                                    .placed = placed,
+                                   .device = time_threads,
                                    .before = before,
                                    .watch = watch,
                                    .stepped = stepped };

@@ -18,7 +18,7 @@ const char hr_timeline_begin[] = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\
 enum { CALLS = 2048, STEPS_MOST = 1 << 15, TEXT_BYTES = 16 << 10, EVENT_BYTES = 768 };
 
 typedef struct {
-    int64_t begun_ns, ended_ns;
+    int64_t begun_ns, ended_ns, resident;
     int32_t step;
 } call;
 
@@ -30,6 +30,7 @@ struct hr_timeline {
     const hr_rates *rates;
     int64_t first_ns, last_ns; /* of the first and the last call; 0: none yet */
     int64_t alive[STEPS_MOST]; /* planned, for each step; of longer programs none */
+    int64_t resident;          /* written last */
     int32_t count;
     call calls[CALLS];
     char text[TEXT_BYTES];
@@ -75,7 +76,7 @@ static double micros(const hr_timeline *t, int64_t ns)
 }
 
 /* Names consist of letters of this program, which JSON takes as they are. */
-static void put_call(const hr_timeline *t, const call *c, hr_writer *w)
+static void put_call(hr_timeline *t, const call *c, hr_writer *w)
 {
     const hr_program *program = t->program;
     const hr_step *step = &program->steps[c->step];
@@ -94,6 +95,12 @@ static void put_call(const hr_timeline *t, const call *c, hr_writer *w)
             w,
             ",\n{\"name\":\"arena\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"args\":{\"live\":%lld}}",
             micros(t, c->begun_ns), (long long)t->alive[c->step]);
+    if (c->resident == t->resident) return;
+    t->resident = c->resident;
+    hr_put(
+        w,
+        ",\n{\"name\":\"process\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"args\":{\"measured\":%lld}}",
+        micros(t, c->ended_ns), (long long)c->resident);
 }
 
 void hr_timeline_flush(hr_timeline *t)
@@ -108,11 +115,12 @@ void hr_timeline_flush(hr_timeline *t)
     t->count = 0;
 }
 
-void hr_timeline_add(hr_timeline *t, int32_t step, int64_t begun_ns, int64_t ended_ns)
+void hr_timeline_add(hr_timeline *t, int32_t step, int64_t begun_ns, int64_t ended_ns,
+                     int64_t resident)
 {
     if (!t->first_ns) t->first_ns = begun_ns;
     t->last_ns = ended_ns;
-    t->calls[t->count++] = (call){ begun_ns, ended_ns, step };
+    t->calls[t->count++] = (call){ begun_ns, ended_ns, resident, step };
     if (t->count == CALLS) hr_timeline_flush(t);
 }
 

@@ -25,8 +25,10 @@ HR_MUST_CHECK hr_status hr_timeline_open(hr_timeline **trace, const hr_profile_f
 void hr_timeline_place(hr_timeline *trace, const hr_program *program, const hr_plan *plan,
                        const hr_rates *rates);
 
-/* Adds a call of an operation, by the clock of hr_clock_ns. */
-void hr_timeline_add(hr_timeline *trace, int32_t step, int64_t begun_ns, int64_t ended_ns);
+/* Adds a call of an operation, by the clock of hr_clock_ns.
+ *   resident  bytes of the process at its end */
+void hr_timeline_add(hr_timeline *trace, int32_t step, int64_t begun_ns, int64_t ended_ns,
+                     int64_t resident);
 
 /* Writes what was added; the program ends with the run. */
 void hr_timeline_flush(hr_timeline *trace);

@@ -320,16 +320,22 @@ static void add_marks(const hr_program *program, int32_t first, int32_t last,
     }
 }
 
-/* A training step: fetch, forward, backward, update. */
+void hr_details_step(const hr_program *program, int32_t *first, int32_t *last)
+{
+    *first = program->step_count;
+    *last = -1;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        if (phase_of(hr_step_section(program, s)) != HR_LOOP_STEP) continue;
+        *first = (int32_t)hr_min(*first, s);
+        *last = s;
+    }
+}
+
 static void add_curve(const counting *c, hr_plan_details *details)
 {
     const hr_program *program = c->program;
-    int32_t first = program->step_count, last = -1;
-    for (int32_t s = 0; s < program->step_count; s++) {
-        if (phase_of(hr_step_section(program, s)) != HR_LOOP_STEP) continue;
-        first = (int32_t)hr_min(first, s);
-        last = s;
-    }
+    int32_t first, last;
+    hr_details_step(program, &first, &last);
     const int64_t steps = last - first + 1;
     const int32_t count = (int32_t)hr_min(steps, HR_PLAN_CURVE_MOST);
     for (int32_t i = 0; i < count; i++) {

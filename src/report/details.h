@@ -16,4 +16,7 @@ HR_MUST_CHECK hr_status hr_details(const hr_config *config, const hr_program *pr
                                    const hr_plan *plan, hr_region *scratch,
                                    hr_plan_details *details, hr_error *err);
 
+/* The first and the last operation of a training step: fetch, forward, backward, update. */
+void hr_details_step(const hr_program *program, int32_t *first, int32_t *last);
+
 #endif

@@ -98,10 +98,13 @@ static void put_limit(hr_html *page, const curve *c, const hr_html_limit *limit)
 {
     char size[HR_COUNT_BYTES];
     const double y = y_of(c, limit->bytes);
-    hr_html_put(page,
-                "<path class=limit d='M%d %.1fH%d'/><text class=limit x='%d' y='%.1f' "
-                "text-anchor=%s>%s %s</text>\n",
-                HR_HTML_LEFT, y, HR_HTML_WIDTH - HR_HTML_RIGHT,
+    hr_html_put(page, "<path class=limit d='M%d %.1f", HR_HTML_LEFT,
+                limit->over ? y_of(c, limit->over[0]) : y);
+    for (int32_t i = 1; limit->over && i < c->details->curve_count; i++)
+        if (limit->over[i] != limit->over[i - 1])
+            hr_html_put(page, "H%.1fV%.1f", x_of(c, i), y_of(c, limit->over[i]));
+    hr_html_put(page, "H%d'/><text class=limit x='%d' y='%.1f' text-anchor=%s>%s %s</text>\n",
+                HR_HTML_WIDTH - HR_HTML_RIGHT,
                 limit->right ? HR_HTML_WIDTH - HR_HTML_RIGHT - 8 : HR_HTML_LEFT + 8,
                 y + (limit->above ? -5 : 14), limit->right ? "end" : "start", limit->name,
                 hr_size_print(limit->bytes, size));

@@ -10,7 +10,8 @@
 typedef struct {
     const char *name;
     int64_t bytes;
-    bool right, above; /* where the label is: at the left end below the line without them */
+    bool right, above;   /* where the label is: at the left end below the line without them */
+    const int64_t *over; /* [curve_count] of each part of the step; null: `bytes` in all */
 } hr_html_limit;
 
 /* Draws nothing if details have no curve.

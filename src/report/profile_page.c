@@ -41,11 +41,13 @@ static void put_facts(hr_html *page, const hr_config *config, const hr_profile_r
     hr_html_put(page, "</dl>\n");
 }
 
-static void put_memory(hr_html *page, const hr_train_result *run, const hr_plan_details *details)
+static void put_memory(hr_html *page, const hr_profile_report *report,
+                       const hr_plan_details *details)
 {
+    const hr_train_result *run = &report->run;
     const hr_html_limit limits[] = {
-        { "planned", run->process_bytes_planned, false, false },
-        { "measured", run->process_bytes_measured, true, false },
+        { "planned", run->process_bytes_planned, false, false, NULL },
+        { "measured", run->process_bytes_measured, true, false, report->curve.resident },
     };
     hr_html_put_step(page, details,
                      hr_max(run->process_bytes_planned - run->arena_bytes_planned, 0), limits, 2);
@@ -101,6 +103,25 @@ static void put_name(hr_html *page, const hr_profile_row *row)
     hr_html_put(page, "%s%s%s</td>", row->part, *row->direction ? ", " : "", row->direction);
 }
 
+static void put_engines(hr_html *page, const hr_profile_report *report)
+{
+    hr_html_begin_table(page, "What waits for what",
+                        "<th>engine<th>what it does<th class=n>seconds<th class=n>share<th "
+                        "class=n>bytes<th class=n>MB/s<th>");
+    for (int32_t i = 0; i < report->engine_count; i++) {
+        const hr_profile_engine *row = &report->engines[i];
+        const double rate = row->bytes > 0 && row->seconds > 0 ? row->bytes / row->seconds : NAN;
+        hr_html_put(page, "<tr><td>%s</td><td>%s</td>", row->engine, row->doing);
+        hr_html_put_number(page, decimals_of(report), row->seconds);
+        hr_html_put(page, "<td class=n>%.1f %%</td>", 100 * row->seconds / report->step_seconds);
+        hr_html_put_count(page, (int64_t)row->bytes);
+        hr_html_put_number(page, 1, 1e-6 * rate);
+        hr_html_put_bars(page, row->seconds / report->step_seconds, NAN);
+        hr_html_put(page, "</tr>\n");
+    }
+    hr_html_end_table(page);
+}
+
 static void put_rows(hr_html *page, const hr_profile_report *report, const char *title,
                      const char *name, const hr_profile_row *rows, int32_t count)
 {
@@ -128,7 +149,8 @@ hr_status hr_profile_page_write(const char *path, const hr_config *config,
     if (status != HR_OK) return status;
     hr_html_put(&page, "<h1>A step takes %s</h1>\n", hr_duration_print(report->step_seconds, time));
     put_facts(&page, config, report);
-    put_memory(&page, &report->run, details);
+    put_memory(&page, report, details);
+    put_engines(&page, report);
     put_rows(&page, report, "Parts of the model", "part", report->parts, report->part_count);
     put_rows(&page, report, "Operations", "operation", report->rows, report->row_count);
     return hr_html_close(&page, "Times and bytes are of one step; planned times are predictions "

@@ -306,6 +306,21 @@ static int64_t wait_for_disk(hr_trainer *trainer)
     return hr_clock_ns() - before_ns;
 }
 
+/* Tells the observer of a step, with what transfers have moved so far. */
+static hr_status tell_observer(hr_trainer *trainer, hr_error *err)
+{
+    const hr_observer *observer = trainer->observer;
+    hr_measures *measures = &trainer->measures;
+    if (!observer || !observer->stepped) return HR_OK;
+    if (trainer->moments) measures->moved = hr_space_file_moved(&trainer->moments->file);
+    if (trainer->base) {
+        const hr_stream_times times = hr_weights_stream_times(trainer->base);
+        measures->base_moved = (hr_space_moved){ .read_bytes = times.bytes,
+                                                 .busy_ns = times.read_ns };
+    }
+    return observer->stepped(observer->context, &trainer->state, measures, err);
+}
+
 static hr_status train_step(hr_trainer *trainer, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
@@ -316,10 +331,7 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
         return skip_or_rewind(trainer, before_ns, err);
     if (status == HR_OK) hr_loss_scale_count(&trainer->state.loss_scale, false);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
-    if (status == HR_OK && trainer->observer && trainer->observer->stepped)
-        status = trainer->observer->stepped(trainer->observer->context, &trainer->state,
-                                            &trainer->measures, err);
-    return status;
+    return status == HR_OK ? tell_observer(trainer, err) : status;
 }
 
 /* ---- work between steps */

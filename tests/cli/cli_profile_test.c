@@ -71,6 +71,64 @@ static void operations_fill_the_step(void **state)
                      0);
 }
 
+/* The rows of each engine are the step; the file moves both moments in and out. */
+static void engines_fill_the_step(void **state)
+{
+    static const char keys[] = "model.d_model=256 memory.moments=file memory.file_dir=.";
+    char steps[128];
+    (void)state;
+    put_recipe();
+    snprintf(steps, sizeof steps, "%s --steps 4", keys);
+    json_t *report = profile(steps);
+    const json_t *rows = json_object_get(report, "engines");
+    double threads = 0, file = 0, bytes = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *engine = json_string_value(json_object_get(row, "engine"));
+        assert_true(number(row, "seconds") > 0);
+        *(strcmp(engine, "compute threads") ? &file : &threads) += number(row, "seconds");
+        bytes += number(row, "bytes");
+    }
+    assert_true(fabs(threads / number(report, "step_seconds") - 1) < 1e-9);
+    assert_true(file >= number(report, "step_seconds") * (1 - 1e-9));
+    if (run("plan recipe.yaml %s --json", keys)) fail_msg("%s", err);
+    json_t *plan = json_loads(out, 0, NULL);
+    const double moments = 2 * sizeof(float) * number(plan, "parameters");
+    assert_true(bytes > 1.8 * moments && bytes < 2.1 * moments); /* small ones stay in memory */
+    json_decref(plan);
+    json_decref(report);
+    report = profile("");
+    rows = json_object_get(report, "engines");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *engine = json_object_get(json_array_get(rows, i), "engine");
+        assert_string_equal(json_string_value(engine), "compute threads");
+    }
+    json_decref(report);
+}
+
+/* The planned bytes are those of plan, counted another way; the process has its own throughout. */
+static void bytes_over_the_step_are_those_of_the_plan(void **state)
+{
+    (void)state;
+    put_recipe();
+    json_t *report = profile("memory.micro_batch=2");
+    const json_t *curve = json_object_get(report, "over_step");
+    const json_t *live = json_object_get(curve, "arena_bytes_live");
+    const json_t *measured = json_object_get(curve, "process_bytes_measured");
+    if (run("plan recipe.yaml memory.micro_batch=2 --json")) fail_msg("%s", err);
+    json_t *plan = json_loads(out, 0, NULL);
+    const json_t *planned = json_object_get(json_object_get(plan, "why"), "curve");
+    assert_true(json_array_size(planned) > 32 && json_equal(planned, live));
+    assert_int_equal(json_array_size(measured), json_array_size(live));
+    for (size_t i = 0; i < json_array_size(measured); i++) {
+        const double bytes = json_number_value(json_array_get(measured, i));
+        assert_true(bytes > number(report, "arena_bytes_planned"));
+        assert_true(bytes <= number(report, "process_bytes_planned"));
+    }
+    json_decref(plan);
+    json_decref(report);
+}
+
 /* The calls and the floating-point operations are of one step, whatever the number of steps. */
 static void rows_are_of_one_step(void **state)
 {
@@ -93,9 +151,12 @@ static void rows_are_of_one_step(void **state)
 
 static void text_names_parts(void **state)
 {
-    static const char *const says[] = { "part of the model",    "attention, backward",
-                                        "output head, forward", "linear_dw, MLP, backward",
-                                        "between operations",   "memory   planned" };
+    static const char *const says[] = {
+        "part of the model",           "attention, backward",
+        "output head, forward",        "linear_dw, MLP, backward",
+        "between operations",          "memory   planned",
+        "compute threads: operations", "bytes over the step, by operation"
+    };
     (void)state;
     put_recipe();
     if (run("profile recipe.yaml")) fail_msg("%s", err);
@@ -132,7 +193,7 @@ static void a_trace_has_every_call_of_the_last_step(void **state)
     (void)state;
     put_recipe();
     json_t *report = profile("memory.micro_batch=2 --trace trace.json");
-    double calls = 0, ends = 0, sum = 0, most = 0, count = 0, processes = 0;
+    double calls = 0, ends = 0, sum = 0, most = 0, count = 0, processes = 0, samples = 0;
     json_error_t why;
     json_t *trace = json_load_file("trace.json", 0, &why);
     if (!trace) fail_msg("%s", why.text);
@@ -149,13 +210,17 @@ static void a_trace_has_every_call_of_the_last_step(void **state)
             assert_true(number(args, "measured") == number(report, "process_bytes_measured"));
             processes++;
         }
+        if (*kind == 'C' && json_object_get(args, "measured")) {
+            assert_true(number(args, "measured") <= number(report, "process_bytes_planned"));
+            samples++;
+        }
         if (*kind != 'X') continue;
         assert_true(number(event, "ts") >= ends - 0.01);
         ends = number(event, "ts") + number(event, "dur");
         sum += number(event, "dur");
         count++;
     }
-    assert_true(count == calls && processes == 2);
+    assert_true(count == calls && processes == 2 && samples >= 3);
     assert_true(sum <= ends && sum > 0.5 * ends);
     assert_true(most > 0 && most <= number(report, "arena_bytes_planned"));
     json_decref(trace);
@@ -191,6 +256,8 @@ int main(void)
         IN_A_FOLDER(a_trace_has_every_call_of_the_last_step),
         IN_A_FOLDER(a_page_is_whole_or_absent),
         IN_A_FOLDER(rows_are_of_one_step),
+        IN_A_FOLDER(engines_fill_the_step),
+        IN_A_FOLDER(bytes_over_the_step_are_those_of_the_plan),
         IN_A_FOLDER(text_names_parts),
         IN_A_FOLDER(what_cannot_be_is_refused),
     };

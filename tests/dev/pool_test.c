@@ -252,9 +252,9 @@ static void time_waiting_for_other_threads_is_not_counted(void **state)
     enum { THREADS = 4 };
     int64_t ns[THREADS] = { 0 }, then[THREADS];
     open_pool(THREADS);
-    hr_pool_time(&pool, ns);
+    hr_pool_time(&pool, CLOCK_THREAD_CPUTIME_ID, ns);
     for (int32_t i = 0; i < 5; i++) hr_pool_run(&pool, work_a_while, 0);
-    hr_pool_time(&pool, 0);
+    hr_pool_time(&pool, CLOCK_THREAD_CPUTIME_ID, NULL);
     for (int32_t t = 0; t < THREADS; t++) {
         assert_true(ns[t] > 0);
         then[t] = ns[t];

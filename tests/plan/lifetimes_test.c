@@ -339,6 +339,13 @@ static void live_bytes_are_the_sum_of_live_storages_and_the_floor_their_maximum(
         if (alive[k] > alive[peak]) peak = k;
     assert_int_equal(result.floor_bytes, alive[peak]);
     assert_int_equal(result.peak_step, peak);
+    for (int32_t first = 0; first < s.program.step_count; first++) {
+        int64_t most = 0;
+        for (int32_t last = first; last < s.program.step_count; last++) {
+            most = hr_max(most, alive[last]);
+            assert_int_equal(hr_lifetimes_most(&s.plan, first, last), most);
+        }
+    }
 }
 
 int main(void)

@@ -130,6 +130,7 @@ static void components_phases_and_curve_agree_with_the_storages(void **state)
         if (most != floor)
             fail_msg("no phase has the peak: step %d, section %s", d->peak_step,
                      hr_loop_name(hr_step_section(program, d->peak_step)));
+        assert_int_equal(hr_lifetimes_most(&e.compiled.plan, 0, program->step_count - 1), floor);
         most = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
             const hr_loop_id section = hr_step_section(program, s);
