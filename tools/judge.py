@@ -226,7 +226,7 @@ class Judge:
         for step in self.steps:
             if self.section(step["index"]) != self.section(0):
                 continue
-            made = [self.roots[b] for b, _ in step["writes"]]
+            made = [self.roots[b] for b, kind in step["writes"] if kind != "update"]
             averages = [root for root in made if self.is_average(root)]
             subjects = [[root for root in made if self.buffers[root]["role"] == role]
                         for role in ("master", "weight")]
@@ -269,7 +269,7 @@ class Judge:
     def check_state(self):
         """Checks buffers that outlive the run: the first section initializes them, and one step updates
         them once, outside of loops. Between its update and the end of the section, only its average
-        may read a weight."""
+        and steps that do nothing but update tables may read a weight."""
         load, follower = self.section(0), self.check_averages()
         for root, accesses in self.accesses.items():
             role, home = self.buffers[root]["role"], self.buffers[root]["home"]
@@ -286,7 +286,11 @@ class Judge:
                 if role not in ("weight", "master"):
                     continue
                 piece = kind != "read" and not self.first
-                demand(changed.get(section, step) == step or follower.get(root) == step or piece,
+                writes = self.steps[step]["writes"]
+                tables = writes and all(k == "update" and self.buffers[self.roots[b]]["role"] == "table"
+                                        for b, k in writes)
+                demand(changed.get(section, step) == step or follower.get(root) == step or piece
+                       or tables and kind == "read",
                        f"{name} is used at step {step} after its update")
                 if kind != "read" and section != load:
                     demand(section not in changed or (piece and changed[section] != step),
@@ -346,6 +350,11 @@ class Judge:
         return (not self.first and buffer["role"] == "moment" and buffer["home"] >= 0
                 and self.space(root) == "host" and not self.is_average(root))
 
+    def is_spilled(self, root):
+        """Whether the file has an activation of an iteration, from its spill to its fetch."""
+        buffer = self.buffers[root]
+        return self.space(root) == "file" and buffer["role"] == "activation" and buffer["home"] >= 0
+
     def ends_of(self, step):
         """The buffers of a begin in the host, and those in the other space."""
         made = [b for b, _ in step["writes"]]
@@ -353,10 +362,13 @@ class Judge:
                f"step {step['index']} does not write as many buffers as it reads")
         host, far = (made, step["reads"]) if step["op"] == "fetch_begin" else (step["reads"], made)
         for near, other in zip(host, far):
-            buffer = self.buffers[near]
+            buffer, owner = self.buffers[near], self.buffers[self.roots[near]]
+            moved = buffer["bytes"]
+            if self.is_spilled(self.roots[other]):  # whole blocks
+                moved += -moved % BLOCK
             demand(self.space(near) == "host" != self.space(other)
-                   and buffer["bytes"] == self.buffers[other]["bytes"]
-                   and self.buffers[self.roots[near]]["home"] >= 0
+                   and moved == self.buffers[other]["bytes"] and owner["home"] >= 0
+                   and buffer["offset"] + moved <= owner["offset"] + owner["bytes"]
                    and (self.space(other) != "file" or buffer["offset"] % BLOCK == 0),
                    f"step {step['index']} cannot move bytes between buffers {near} and {other}")
         return host, far
@@ -393,8 +405,8 @@ class Judge:
                        and all(kind == "read" for _, _, kind in self.accesses[root]),
                        f"buffer {root} is not a weight that is only read")
                 continue
-            demand(self.space(root) == "host" or (buffer["role"] == "moment" and buffer["home"] == -1
-                                                  and not self.is_average(root)),
+            demand(self.space(root) == "host" or self.is_spilled(root)
+                   or (buffer["role"] == "moment" and buffer["home"] == -1 and not self.is_average(root)),
                    f"buffer {root} must be in the host")
         for begin, wait in self.pair_transfers():
             moved = [self.extent(begin, b) for ends in self.ends_of(self.steps[begin]) for b in ends]
@@ -411,14 +423,21 @@ class Judge:
     def check_windows(self):
         held = []  # fetched and not yet overwritten or spilled
         spilled = {}  # root: step of the last spill after the first section
-        filled = {r: 0 for r in set(self.roots) if self.space(r) not in ("host", "base")}
+        filled = {r: 0 for r in set(self.roots)
+                  if self.space(r) not in ("host", "base") and not self.is_spilled(r)}
         for number, step in enumerate(self.steps):
             if step["op"] in ("fetch_wait", "spill_wait"):
                 continue
             if step["op"] == "spill_begin":
-                demand(not self.turning(number, self.section(number)), f"step {number} repeats")
+                homes = {self.buffers[self.roots[far]]["home"] for far in self.ends_of(step)[1]
+                         if self.is_spilled(self.roots[far])}
+                demand(len(homes) <= 1 and not self.turning(number, *homes or [self.section(number)]),
+                       f"step {number} repeats")
                 for window, far in zip(*self.ends_of(step)):
-                    if self.section(number) == self.section(0):
+                    if homes:
+                        self.spill_activation(number, window, far)
+                        spilled[self.roots[far]] = number
+                    elif self.section(number) == self.section(0):
                         here = self.extent(number, window)
                         met = [w for w in held if self.meets(w["extent"], here)]
                         demand(all(w["updated"] is None for w in met), f"{met} are not spilled")
@@ -461,6 +480,11 @@ class Judge:
         demand(self.is_window(self.roots[window]) and filled[root] == first,
                f"step {step} does not fill the next bytes of buffer {root} from a window")
         filled[root] = end
+
+    def spill_activation(self, step, buffer, far):
+        one, two = self.buffers[self.roots[buffer]], self.buffers[self.roots[far]]
+        demand(one["role"] == "activation" and one["home"] == two["home"] and self.roots[far] == far,
+               f"step {step} spills buffer {buffer}, which is no activation of the turns of buffer {far}")
 
     def spill(self, held, step, window, far):
         found = [w for w in held if w["buffer"] == window]
@@ -538,7 +562,8 @@ class Judge:
                      and not self.is_average(root) and not self.is_window(root)}
             demand(len(times) <= 1, f"buffers {group} are updated by steps {times}")
         for root in set(self.roots):
-            demand(self.space(root) in ("host", "base") or root in pieces, f"buffer {root} is never updated")
+            demand(self.space(root) in ("host", "base") or root in pieces or self.is_spilled(root),
+                   f"buffer {root} is never updated")
 
     def check_gradient_parts(self, pieces, step, roots):
         """A step reads the gradient of the elements that it updates."""

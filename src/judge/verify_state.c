@@ -65,7 +65,7 @@ static parameter_state made_by(const hr_judged_plan *plan, int32_t s)
     bool twice[KINDS] = { false };
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
         const hr_judged_buffer *root = hr_judged_root(plan, &plan->accesses[k]);
-        if (plan->accesses[k].kind == HR_JUDGED_READ) continue;
+        if (plan->accesses[k].kind != HR_JUDGED_WRITE) continue;
         const int32_t kind = hr_judged_is_average(root)       ? AVERAGE
                              : root->role == HR_JUDGED_MASTER ? MASTER
                              : root->role == HR_JUDGED_WEIGHT ? WEIGHT
@@ -153,9 +153,24 @@ static int32_t loop_of_update(const hr_judged_plan *plan, int32_t s)
     return loop;
 }
 
+/* Returns whether the step only updates tables: numbers that are computed from weights. */
+static bool derives(const hr_judged_plan *plan, int32_t s)
+{
+    bool found = false;
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        if (plan->accesses[k].kind == HR_JUDGED_READ) continue;
+        found = true;
+        if (plan->accesses[k].kind != HR_JUDGED_UPDATE ||
+            hr_judged_root(plan, &plan->accesses[k])->role != HR_JUDGED_TABLE)
+            return false;
+    }
+    return found;
+}
+
 /* Checks that a section updates a weight once and does not use it afterwards: later results would
- * mix the weights of two training steps. Only the average reads the new weight, and later pieces of
- * the update write it. `by_buffer` has the step that updated a root, or -1. */
+ * mix the weights of two training steps. Only the average and tables of weights read the new
+ * weight, and later pieces of the update write it. `by_buffer` has the step that updated a root, or
+ * -1. */
 static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t k)
 {
     const hr_judged_access *access = &plan->accesses[k];
@@ -163,7 +178,7 @@ static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t
     const char *name = plan->buffers[access->buffer].name;
     const bool next_piece = plan->version > 1 && access->kind != HR_JUDGED_READ;
     if (before >= 0 && hr_judged_section(plan, before) == hr_judged_section(plan, s) &&
-        !next_piece && !follows(plan, s, root))
+        !next_piece && !follows(plan, s, root) && !derives(plan, s))
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) %s it after step %d (%s) has updated it, in "
                        "one iteration of loop %d (%s)",

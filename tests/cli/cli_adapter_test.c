@@ -549,7 +549,7 @@ static void wrong_keys_are_refused(void **state)
     assert_non_null(strstr(err, "all other weights are frozen; leave train.freeze out"));
 }
 
-static void every_strategy_has_the_same_bits(void **state)
+static void every_strategy_has_the_same_bits_and_verifies(void **state)
 {
     static const char *const settings[] = {
         "train.adapter.dropout=0.1",
@@ -566,11 +566,15 @@ static void every_strategy_has_the_same_bits(void **state)
     (void)state;
     prepare();
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        if (run("prove recipe.yaml data.train=text.txt train.adapter.kind=lora "
-                "train.adapter.rank=4 model.vocab_size=256 %s",
-                settings[i]))
-            fail_msg("%s: %s", settings[i], err);
+        char keys[512];
+        snprintf(keys, sizeof keys,
+                 "recipe.yaml data.train=text.txt train.adapter.kind=lora train.adapter.rank=4 "
+                 "model.vocab_size=256 %s",
+                 settings[i]);
+        if (run("prove %s", keys)) fail_msg("%s: %s", settings[i], err);
         assert_non_null(strstr(out, " proofs passed"));
+        if (run("plan %s --out plan.json", keys) || run("verify plan.json"))
+            fail_msg("%s: %s", settings[i], err);
     }
 }
 
@@ -593,7 +597,7 @@ int main(void)
         IN_A_FOLDER(a_pickle_is_never_read),
         IN_A_FOLDER(refusals_offer_adapters_for_a_model_that_is_tuned),
         IN_A_FOLDER(wrong_keys_are_refused),
-        IN_A_FOLDER(every_strategy_has_the_same_bits),
+        IN_A_FOLDER(every_strategy_has_the_same_bits_and_verifies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

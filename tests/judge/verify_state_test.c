@@ -33,6 +33,46 @@ static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state
     refused(root, "buffers 0 (w) and 11 (m) belong to one parameter, but no step updates both");
 }
 
+/* The valid plan with a table of w, and one more step, 7, that updates it. */
+static json_t *plan_with_a_table(void)
+{
+    json_t *root = good_plan();
+    json_array_append_new(json_object_get(root, "buffers"),
+                          parse("{'name':'lengths of w','dtype':'f32','shape':[8,8],'role':'table',"
+                                "'bytes':256,'offset':1088,'step_first':0,'step_last':8,"
+                                "'home':-1,'storage':7,'view_of':null}"));
+    json_array_insert_new(json_object_get(root, "steps"), 7,
+                          parse("{'index':7,'loop':2,'layer':-1,'op':'length','reads':[0],"
+                                "'writes':[[11,'update']],'flops':0}"));
+    set(root, "arena_bytes", "1344");
+    set(root, "floor_bytes", "1344");
+    set(root, "buffers/0/step_last", "8");
+    set(root, "steps/0/writes", "[[0,'write'],[11,'write']]");
+    set(root, "steps/8/index", "8");
+    set(root, "loops/0/step_last", "8");
+    set(root, "loops/2/step_last", "7");
+    set(root, "loops/5/step_first", "8");
+    set(root, "loops/5/step_last", "8");
+    return root;
+}
+
+/* As the lengths of columns of DoRA are. */
+static void a_table_of_weights_is_computed_anew_after_their_update(void **state)
+{
+    (void)state;
+    json_t *root = plan_with_a_table();
+    hr_verify_report report;
+    hr_error err;
+    if (judge(root, &report, &err) != HR_OK) fail_msg("%s", err.message);
+    set(root, "steps/7/writes", "[[11,'update'],[0,'update']]");
+    refused(root, "buffer 0 (w): step 7 (length) reads it after step 6 (update) has updated it, in "
+                  "one iteration of loop 2 (step)");
+    root = plan_with_a_table();
+    set(root, "steps/0/writes", "[[0,'write']]");
+    refused(root, "buffer 11 (lengths of w): step 7 (length) reads it before any step writes all "
+                  "of it");
+}
+
 /* The valid plan with a moment, an average of w and one more step, 7, that updates it. */
 static json_t *averaged_plan(void)
 {
@@ -146,6 +186,7 @@ static void a_gradient_that_is_read_before_it_is_complete_is_refused(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_of_weights_is_computed_anew_after_their_update),
         cmocka_unit_test(a_weight_that_is_read_after_its_update_is_refused),
         cmocka_unit_test(a_moment_that_is_not_updated_with_its_weight_is_refused),
         cmocka_unit_test(an_average_must_follow_the_update_of_its_weight),

@@ -65,7 +65,7 @@ static void lengths_are_those_of_the_sum(uint32_t mask)
             for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
                 float *c = take_poisoned(N * 4);
                 hr_call call = { .in = { in[0], in[1], in[2] },
-                                 .out = { c, m, e },
+                                 .out = { c, NULL, m, e },
                                  .attr = &attr,
                                  .kernels = &kernels,
                                  .dtype = dtype };

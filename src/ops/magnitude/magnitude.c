@@ -23,10 +23,10 @@ void hr_build_lengths(hr_builder *builder, bool first)
         step->in[0] = param->weight;
         step->in[1] = a->weight;
         step->in[2] = b->weight;
-        step->out[0] = param->lengths;
+        step->out[!first] = param->lengths;
         if (!first) continue;
-        step->out[1] = m->weight;
-        if (average != HR_NONE) step->out[2] = m->states[average];
+        step->out[2] = m->weight;
+        if (average != HR_NONE) step->out[3] = m->states[average];
     }
     builder->layer = HR_NONE;
 }
@@ -69,7 +69,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-const hr_op hr_length_op = { .name = "length", .in = "www", .out = "uUU" };
+const hr_op hr_length_op = { .name = "length", .in = "www", .out = "WUUU" };
 
 const hr_op hr_magnitude_op = { .name = "magnitude",
                                 .in = "rwwWR",

@@ -10,7 +10,7 @@
  * x is the product without bias; c[n] is 0 where v[n] is. The matrix W + scale A B does not exist:
  * a column is summed in strips of 64 rows.
  *
- * Operands. length         in  W w, A w, B w               out  c u, m u, e u
+ * Operands. length         in  W w, A w, B w               out  c W, c U, m U, e U
  *           magnitude      in  x r, m w, c w, bias W, residual R   out  y r
  *           magnitude_bwd  in  dy r, x r, m w, c w, addend R       out  dx r, dm A
  *
@@ -19,7 +19,8 @@
  *   x, y, dy, dx, residual, addend  [rows, N] fp32 or bf16; y may be exactly x or residual, dx
  *   exactly dy, x or addend; otherwise disjoint
  *   e                             [N] fp32, an average of m. In m and e of `length`, elements that
- *                                 are NaN, as those of new parameters are, become v[n]
+ *                                 are NaN, as those of new parameters are, become v[n].
+ *                                 c is written once, and updated from then on
  *
  * Numerics length: fp32 sums within a strip, doubles over strips. dm: fp32 partial sums over blocks
  *          of 64 tokens counted from the start of each sequence, added in order.

@@ -32,6 +32,7 @@ static void panel(const hr_call *call, int64_t n)
 {
     const hr_length_attr *attr = call->attr;
     float w[STRIP * WIDTH], a[STRIP * RANKS], b[RANKS * WIDTH];
+    float *lengths = call->out[call->out[0] == NULL];
     double sums[WIDTH] = { 0 };
     for (int64_t k = 0; k < attr->K; k += STRIP) {
         const int64_t rows = hr_min(STRIP, attr->K - k);
@@ -50,8 +51,8 @@ static void panel(const hr_call *call, int64_t n)
     }
     for (int64_t c = 0; c < hr_min(WIDTH, attr->N - n); c++) {
         const double length = sqrt(sums[c]);
-        ((float *)call->out[0])[n + c] = length > 0 ? (float)(1 / length) : 0;
-        for (int32_t i = 1; i < 3; i++) {
+        lengths[n + c] = length > 0 ? (float)(1 / length) : 0;
+        for (int32_t i = 2; i < 4; i++) {
             float *m = call->out[i];
             if (m && isnan(m[n + c])) m[n + c] = (float)length;
         }
