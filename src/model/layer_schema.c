@@ -35,12 +35,13 @@ typedef struct {
 static capacities limits_for(const hr_config *config)
 {
     const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE, nsa = hr_nsa_is_on(config);
-    const int32_t parts = parts_of(config);
+    /* Keys and values of each branch, and gates, may nearly double the products that adapt. */
+    const int32_t times = adapts ? 1 + nsa : 0, parts = times * parts_of(config);
     return (capacities){
-        .steps = STEPS_MOST + parts + (adapts ? ADAPTED_STEPS : 0) + (nsa ? NSA_STEPS : 0),
-        .tensors = TENSORS_MOST + parts + (adapts ? ADAPTED_TENSORS : 0) + (nsa ? NSA_TENSORS : 0),
+        .steps = STEPS_MOST + parts + times * ADAPTED_STEPS + (nsa ? NSA_STEPS : 0),
+        .tensors = TENSORS_MOST + parts + times * ADAPTED_TENSORS + (nsa ? NSA_TENSORS : 0),
         .loops = LOOPS_MOST,
-        .params = PARAMS_MOST + (adapts ? ADAPTED_PARAMS : 0) + (nsa ? NSA_PARAMS : 0)
+        .params = PARAMS_MOST + times * ADAPTED_PARAMS + (nsa ? NSA_PARAMS : 0)
     };
 }
 

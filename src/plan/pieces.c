@@ -70,7 +70,7 @@ int64_t hr_piece_bytes(const hr_program *program, hr_piece piece)
     return bytes;
 }
 
-int64_t hr_window_bytes(int64_t bytes)
+int64_t hr_window_bytes(const hr_program *program, int64_t bytes)
 {
-    return bytes + hr_space_align(HR_SPACE_FILE) - hr_space_align(HR_SPACE_HOST);
+    return bytes + hr_space_align(HR_SPACE_FILE) - hr_program_align(program, HR_SPACE_HOST);
 }

@@ -59,13 +59,13 @@ static void choose(const hr_program *program, int64_t *alive, hr_prefetch *prefe
     int64_t floor_bytes = 0;
     for (int32_t s = start.step; s < program->step_count; s++)
         if (hr_piece_has(program, s)) last = s;
-    raise_all(alive, start.step, last, hr_window_bytes(slots.count * slots.bytes));
+    raise_all(alive, start.step, last, hr_window_bytes(program, slots.count * slots.bytes));
     for (int32_t s = 0; s < program->step_count; s++) floor_bytes = hr_max(floor_bytes, alive[s]);
     floor_bytes -= slots.bytes; /* a slot of room makes packing easy */
     hr_piece piece = start;
     for (int32_t i = 0; i < HR_PREFETCH_MOST && piece.step != HR_NONE; i++) {
         const hr_piece next = hr_piece_next(program, piece);
-        const int64_t bytes = hr_window_bytes(hr_piece_bytes(program, piece));
+        const int64_t bytes = hr_window_bytes(program, hr_piece_bytes(program, piece));
         /* Its window is live until it is spilled, beside the next piece. */
         const int32_t until = next.step == HR_NONE ? last : next.step;
         if (!has_room(alive, start.step, until, bytes, floor_bytes)) return;

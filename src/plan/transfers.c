@@ -70,7 +70,7 @@ static int32_t add_window(moving *m, const char *name, hr_tensor like, int64_t b
     window.view_align = BLOCK;
     snprintf(window.name, sizeof window.name, "%s", name);
     hr_tensor buffer = window;
-    buffer.fixed_bytes = hr_window_bytes(bytes);
+    buffer.fixed_bytes = hr_window_bytes(m->program, bytes);
     buffer.layout = HR_ROWS;
     buffer.dims[0] = buffer.fixed_bytes / hr_dtype_bytes((hr_dtype)buffer.dtype);
     buffer.dims[1] = 0;

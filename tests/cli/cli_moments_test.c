@@ -444,6 +444,25 @@ static void the_disk_of_the_run_needs_room_for_checkpoints_and_moments(void **st
     assert_non_null(strstr(err, "disk/run: is in memory (tmpfs): moments in it save no memory"));
 }
 
+/* No state of so small a model has codes, so there is no file of scales. */
+static void a_model_that_is_too_small_for_codes_resumes(void **state)
+{
+    static const char *const kinds[] = { "adamw", "lion", "muon", "sgd" };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char words[256];
+        snprintf(words, sizeof words,
+                 "train recipe.yaml data.train=text.txt model.d_model=16 model.d_ff=24 "
+                 "model.vocab_size=256 train.state.moments=int8 train.optimizer.kind=%s",
+                 kinds[i]);
+        if (run("%s --out whole", words) || run("%s --out parts", words)) fail_msg("%s", err);
+        shell("rm -r parts/checkpoints/step-*6 parts/model.safetensors");
+        if (run("%s --out parts", words)) fail_msg("%s: %s", kinds[i], err);
+        shell("cmp whole/model.safetensors parts/model.safetensors && rm -r whole parts");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +481,7 @@ int main(void)
         IN_A_FOLDER(without_a_checkpoint_damage_ends_the_run),
         IN_A_FOLDER(a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing),
         IN_A_FOLDER(an_update_of_whole_matrices_refuses_a_file),
+        IN_A_FOLDER(a_model_that_is_too_small_for_codes_resumes),
         IN_A_FOLDER(a_plan_without_a_file_needs_no_directory_and_says_so),
         IN_A_FOLDER(a_disk_without_room_is_refused_before_texts_are_read),
         IN_A_FOLDER(the_disk_of_the_run_needs_room_for_checkpoints_and_moments),

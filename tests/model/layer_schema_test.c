@@ -36,6 +36,28 @@ static void sizes_of_layers_are_counted(void **state)
     }
 }
 
+/* The tables of one layer hold whatever may be added to it. */
+static void the_largest_layers_are_counted(void **state)
+{
+    (void)state;
+    for (int32_t family = 0; family < HR_FAMILIES; family++)
+        for (int32_t turn = 0; turn < 8; turn++) {
+            const bool nsa = turn & 1, dora = turn & 2, npt = turn & 4;
+            hr_config config;
+            hr_config_default(&config);
+            config.model.family = family;
+            config.train.z_loss = 1e-3;
+            if (nsa) config.model.attention.kind = HR_ATTENTION_NSA;
+            config.model.attention.nsa.own_keys = true;
+            config.train.adapter.kind = npt ? HR_ADAPTER_NPT : HR_ADAPTER_LORA;
+            config.train.adapter.dora = dora && !npt;
+            config.train.adapter.dropout = npt ? 0 : 0.1;
+            hr_error err;
+            if (hr_config_check(&config, &err) != HR_OK) continue;
+            assert_true(hr_layer_size_of(&config).steps > 0);
+        }
+}
+
 enum { PARAMS = 80 };
 
 /* Trained parameters of a program whose parameter p is in layer layers[p], with `more` layers. */
@@ -71,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_of_layers_are_counted),
+        cmocka_unit_test(the_largest_layers_are_counted),
         cmocka_unit_test(trained_parameters_are_counted_for_a_deeper_model),
     };
     return cmocka_run_group_tests(tests, 0, 0);
