@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_avx2.c - attention in fp32 with vectors of 8; bf16 is widened.
  *
- * Strips of 8 rows are two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit in 16
- * registers; b is read twice from L1. GFLOP/s of causal work in fp32, head width 64, 2 threads of a
- * shared AMD EPYC (Zen 4) whose ceiling moved between 98 and 193, 2026-11-28
- * (bench/attention_bench): T = 128 forward 55, backward 60; 512: 85, 87; 4,096: 116, 100; 32,768:
- * 111, 106. */
+ * Strips of 16 rows are tiles of 5, 5 and 6 x 2 vectors: at most 12 sums, 2 lines and a broadcast
+ * fit in 16 registers; b is read three times from L1. With 10 or 12 sums, products in L1 run at 97
+ * to 99 % of the ceiling; the 8 of 4 x 2 wait for the latency of multiply-adds, at 85 to 91 %. Of
+ * the ceiling, head width 64, causal work, 1 thread of a shared Intel Xeon, 2026-11-29
+ * (bench/attention_bench): T = 128 forward 45-47 %, backward 49-50; 512: 67-68, 68; 4,096: 76-77,
+ * 79-80; 8,192 with 1 head of keys: 76-77, 80-83. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/attention/attention_lanes.h"
 #include "ops/attention/attention_words_f32.h"
 
 /* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP. */
-enum { WIDTH_STEP = 16, TILE_ROWS = 4, REDUCE_STEP = 8 };
+enum { WIDTH_STEP = 16, ROWS = 16, TILE_ROWS = 6, REDUCE_STEP = 16 };
 
 /* Transposes 8 x 8 words: pairs of rows, then pairs of pairs, within 128-bit halves; then swaps the
  * halves. */

@@ -10,7 +10,7 @@
 #include "ops/attention/attention_words_f32.h"
 
 /* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP. */
-enum { WIDTH_STEP = 16, TILE_ROWS = 8, REDUCE_STEP = 8 };
+enum { WIDTH_STEP = 16, ROWS = 8, TILE_ROWS = 8, REDUCE_STEP = 8 };
 
 #include "ops/attention/attention_pack.h"
 #include "ops/attention/attention_product.h"

@@ -55,29 +55,31 @@ VEC_INLINE void multiply_panels(const int rows, const bool add, const int64_t a_
     if (at < columns) multiply(rows, add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
 }
 
-/* Not inlined: next to the constants of vec_exp2, gcc spills the sums. Strips of few rows occur
- * when generating tokens. */
+/* The same for up to ROWS rows. Strips of few rows occur when generating tokens. */
+VEC_INLINE void multiply_rows(int64_t rows, bool add, int64_t a_row, int64_t words,
+                              const uint32_t *a, const uint32_t *b, int64_t b_panel, float *c,
+                              int64_t c_row, int64_t columns)
+{
+    if (rows == 1) multiply_panels(1, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
+    else if (rows <= FEW_ROWS)
+        multiply_panels(FEW_ROWS, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
+    else if (rows <= ROWS / 2)
+        multiply_panels(ROWS / 2, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
+    else multiply_panels(ROWS, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
+}
+
+/* Not inlined: next to the constants of vec_exp2, gcc spills the sums. */
 NOINLINE void multiply_scores(int64_t rows, int64_t words, const uint32_t *q, const uint32_t *keys,
                               float *scores, int64_t columns)
 {
-    const int64_t panel = words * VEC_LANES;
-    if (rows == 1)
-        multiply_panels(1, false, STRIP_ROW, 1, words, q, keys, panel, scores, SCORE_ROW, columns);
-    else if (rows <= FEW_ROWS)
-        multiply_panels(FEW_ROWS, false, STRIP_ROW, 1, words, q, keys, panel, scores, SCORE_ROW,
-                        columns);
-    else
-        multiply_panels(ROWS, false, STRIP_ROW, 1, words, q, keys, panel, scores, SCORE_ROW,
-                        columns);
+    multiply_rows(rows, false, STRIP_ROW, words, q, keys, words * VEC_LANES, scores, SCORE_ROW,
+                  columns);
 }
 
 NOINLINE void add_values(int64_t rows, bool add, int64_t words, const uint32_t *p,
                          const uint32_t *values, int64_t panel, float *sums, int64_t width)
 {
-    if (rows == 1) multiply_panels(1, add, P_ROW, 1, words, p, values, panel, sums, width, width);
-    else if (rows <= FEW_ROWS)
-        multiply_panels(FEW_ROWS, add, P_ROW, 1, words, p, values, panel, sums, width, width);
-    else multiply_panels(ROWS, add, P_ROW, 1, words, p, values, panel, sums, width, width);
+    multiply_rows(rows, add, P_ROW, words, p, values, panel, sums, width, width);
 }
 
 /* Computed columns of one range of keys. */
