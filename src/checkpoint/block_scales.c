@@ -13,8 +13,6 @@
 
 enum { NAME_BYTES = 1024, NAME_SHOWN = 120 };
 
-static const char weight[] = "weight";
-
 /* In the order of preference. */
 static const char *const suffixes[] = { HR_SCALES_SUFFIX, "_scale" };
 
@@ -78,7 +76,7 @@ hr_status hr_block_scales_find(const hr_stored *stored, const hr_stored_tensor *
     if (tensor->rank != 2)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is F8_E4M3, but not a matrix",
                        hr_path_shown(stored->path), NAME_SHOWN, tensor->name);
-    *found = hr_ends_with(tensor->name, weight) ? find(stored, tensor->name) : NULL;
+    *found = find(stored, tensor->name);
     if (!*found)
         return hr_fail(err, HR_CORRUPT,
                        "%s: tensor %.*s is F8_E4M3, but has no scales: %.*s%s is missing",

@@ -39,8 +39,8 @@ int64_t hr_piece_elements_of(const hr_program *program, int32_t step);
 /* Bytes of the windows of a piece, in whole blocks. */
 int64_t hr_piece_bytes(const hr_program *program, hr_piece piece);
 
-/* Bytes of a buffer in the arena that has room for `bytes` from a block on, wherever the plan of the
- * program places it. */
+/* Bytes of a buffer in the arena that has room for `bytes` from a block on, wherever the plan
+ * places it. */
 int64_t hr_window_bytes(const hr_program *program, int64_t bytes);
 
 #endif

@@ -216,7 +216,8 @@ hr_status hr_prover_trace_from(hr_prover *prover, const hr_config *config, hr_tr
 /* Root mean square of the elements of the first gradient. */
 static double average_of(const hr_trace *traced)
 {
-    return traced->grad_norm[0] / sqrt((double)hr_max(traced->gradients_bytes, 4) / 4);
+    return traced->grad_norm[0] * traced->scale /
+           sqrt((double)hr_max(traced->gradients_bytes, 4) / 4);
 }
 
 hr_status hr_prover_compare(hr_prover *prover, const hr_config *config, hr_trace *traced,

@@ -38,6 +38,7 @@ typedef struct {
     int64_t steps;           /* that were traced */
     bool has_values;         /* weights and states at the end were traced */
     double loss[HR_PROVE_STEPS_MOST], grad_norm[HR_PROVE_STEPS_MOST];
+    double scale; /* of the gradients of the first step, not of their norm */
 } hr_trace;
 
 /* What a comparison has found. */

@@ -336,6 +336,7 @@ static hr_status stepped(void *context, const hr_run_state *state, const hr_meas
     if (w->writes) {
         w->trace->loss[step] = measures->loss;
         w->trace->grad_norm[step] = measures->grad_norm;
+        if (step == 0) w->trace->scale = measures->loss_scale > 0 ? measures->loss_scale : 1;
         w->steps_done = state->step;
     } else if (step >= w->first_step) {
         compare_number(w, "loss", step, w->trace->loss[step], measures->loss);

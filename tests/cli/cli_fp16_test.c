@@ -142,9 +142,25 @@ static void the_plan_says_what_is_in_f16(void **state)
     assert_says("train.state.master is for bf16 weights, and with train.dtype=fp16 they are fp32");
 }
 
+/* The gradient of the biases of keys is nothing but rounding, which is compared with the other
+ * gradients: both have the scale of the loss. */
+static void patterns_are_proven_beside_a_loss_scale(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("opt.yaml",
+        "model: {family: opt, d_model: 32, n_layers: 2, n_heads: 4, d_ff: 155, vocab_size: 430,\n"
+        "  attention: {pattern: global, block: 16, window: 0, stride: 4}}\n"
+        "data: {train: text.txt, tokenizer: bytes}\n"
+        "train: {dtype: fp16, batch: 1, seq_len: 192, steps: 4, threads: 1}\n");
+    if (run("prove opt.yaml --dir . --only pattern")) fail_msg("%s%s", out, err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(patterns_are_proven_beside_a_loss_scale),
         IN_A_FOLDER(losses_are_those_of_fp32),
         IN_A_FOLDER(an_overflow_skips_the_update_and_halves_the_scale),
         IN_A_FOLDER(an_overflow_without_end_is_exit_6),

@@ -236,6 +236,22 @@ static void a_model_is_evaluated_and_trained_upon(void **state)
                      0);
 }
 
+/* Matrices of other families have names without ".weight". */
+static void every_family_reads_what_it_saved(void **state)
+{
+    static const char *const families[] = { "needle", "yxanul", "gpt2", "qwen3" };
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        if (run("train tiny.yaml --fresh data.train=text.txt model.family=%s 'train.freeze=*.0.*' "
+                "model.weights=f8_e4m3 --out %s",
+                families[i], families[i]) ||
+            run("eval %s --tokenizer bytes --file text.txt", families[i]))
+            fail_msg("%s: %s", families[i], err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +261,7 @@ int main(void)
         IN_A_FOLDER(scales_in_the_way_and_impossible_ones_are_refused),
         IN_A_FOLDER(the_quantization_of_a_config_is_replaced),
         IN_A_FOLDER(a_model_is_evaluated_and_trained_upon),
+        IN_A_FOLDER(every_family_reads_what_it_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
