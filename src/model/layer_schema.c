@@ -19,6 +19,9 @@ enum { STEPS_MOST = 30, TENSORS_MOST = 64, LOOPS_MOST = 4, PARAMS_MOST = 26 };
 enum { NSA_STEPS = 12, NSA_TENSORS = 40, NSA_PARAMS = 16 };
 enum { ADAPTED_STEPS = 22, ADAPTED_TENSORS = 36, ADAPTED_PARAMS = 14 };
 
+/* What adapters of keys and values of each branch add. No more: the tables are on the stack. */
+enum { OWN_STEPS = 26, OWN_TENSORS = 38, OWN_PARAMS = 14 };
+
 /* What DoRA with dropout adds to each product: three steps, of which each makes a tensor. */
 enum { PARTS_MOST = 3 * 9 };
 
@@ -35,14 +38,15 @@ typedef struct {
 static capacities limits_for(const hr_config *config)
 {
     const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE, nsa = hr_nsa_is_on(config);
-    /* Keys and values of each branch, and gates, may nearly double the products that adapt. */
-    const int32_t times = adapts ? 1 + nsa : 0, parts = times * parts_of(config);
-    return (capacities){
-        .steps = STEPS_MOST + parts + times * ADAPTED_STEPS + (nsa ? NSA_STEPS : 0),
-        .tensors = TENSORS_MOST + parts + times * ADAPTED_TENSORS + (nsa ? NSA_TENSORS : 0),
-        .loops = LOOPS_MOST,
-        .params = PARAMS_MOST + times * ADAPTED_PARAMS + (nsa ? NSA_PARAMS : 0)
-    };
+    const bool own = adapts && nsa && config->model.attention.nsa.own_keys;
+    const int32_t parts = parts_of(config);
+    return (capacities){ .steps = STEPS_MOST + parts + (adapts ? ADAPTED_STEPS : 0) +
+                                  (nsa ? NSA_STEPS : 0) + (own ? OWN_STEPS : 0),
+                         .tensors = TENSORS_MOST + parts + (adapts ? ADAPTED_TENSORS : 0) +
+                                    (nsa ? NSA_TENSORS : 0) + (own ? OWN_TENSORS : 0),
+                         .loops = LOOPS_MOST,
+                         .params = PARAMS_MOST + (adapts ? ADAPTED_PARAMS : 0) +
+                                   (nsa ? NSA_PARAMS : 0) + (own ? OWN_PARAMS : 0) };
 }
 
 /* Bytes of the memory for it. */

@@ -560,6 +560,10 @@ static void every_strategy_has_the_same_bits_and_verifies(void **state)
         "train.adapter.dora=true",
         "train.adapter.dora=true train.adapter.dropout=0.1 model.family=qwen3",
         "train.adapter.dora=true train.dtype=bf16 model.family=gpt2 train.adapter.dropout=0.1",
+        "train.adapter.dora=true train.adapter.dropout=0.1 model.family=qwen2 train.seq_len=64 "
+        "model.attention.kind=nsa model.attention.nsa.compress_block=8 "
+        "model.attention.nsa.compress_stride=4 model.attention.nsa.select_block=8 "
+        "model.attention.nsa.own_keys=true train.dtype=bf16",
         "train.adapter.layers=1 train.adapter.groups='down_proj rank=3 alpha=2; k_proj rank=9'",
         "model.family=gpt_neox train.adapter.dropout=0.2 train.adapter.targets=dense_4h_to_h"
     };
