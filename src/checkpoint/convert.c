@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/directory.h"
 #include "base/path.h"
+#include "base/words.h"
 #include "base/writer.h"
 #include "checkpoint/block_scales.h"
 #include "checkpoint/convert_tensor.h"
@@ -146,14 +147,12 @@ static bool is_in_layer(const char *name)
     return false;
 }
 
-/* Matrices of layers become F8_E4M3; embedding tables, heads and vectors do not. */
+/* Matrices of layers become F8_E4M3, with and without ".weight"; embedding tables, heads and
+ * vectors do not. */
 static bool becomes_e4m3(const hr_stored_tensor *tensor)
 {
-    static const char end[] = ".weight";
-    const size_t bytes = strlen(tensor->name), end_bytes = sizeof end - 1;
     return tensor->rank == 2 && tensor->dims[0] && tensor->dims[1] && is_in_layer(tensor->name) &&
-           bytes > end_bytes && !strcmp(tensor->name + bytes - end_bytes, end) &&
-           tensor->dims[1] <= HR_SCALES_MAX * HR_SCALE_BLOCK;
+           !hr_ends_with(tensor->name, "bias") && tensor->dims[1] <= HR_SCALES_MAX * HR_SCALE_BLOCK;
 }
 
 static void add_row(conversion *c, const hr_stored_tensor *from, const hr_stored_dtype *dtype,
@@ -189,9 +188,10 @@ static hr_status add_rows(conversion *c, const hr_stored_tensor *from)
 {
     const hr_stored_kind is = from->dtype->kind;
     const hr_stored_kind wanted = c->dtype ? c->dtype->kind : HR_STORED_OTHER;
+    const bool has_scales = c->dtype && hr_block_scales_is(&c->stored, from);
     const bool changes = c->dtype && is != HR_STORED_OTHER && is != wanted &&
-                         (wanted != HR_STORED_E4M3 || becomes_e4m3(from));
-    if (c->dtype && wanted != HR_STORED_E4M3 && hr_block_scales_is(&c->stored, from)) return HR_OK;
+                         (wanted != HR_STORED_E4M3 || (becomes_e4m3(from) && !has_scales));
+    if (has_scales && wanted != HR_STORED_E4M3) return HR_OK;
     add_row(c, from, changes ? c->dtype : from->dtype, false);
     if (changes && wanted == HR_STORED_E4M3) return add_scales(c, from);
     if (!changes || is != HR_STORED_E4M3) return HR_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/words.h"
 #include "config/config_keys.h"
 #include "hf/hf_adapter.h"
 #include "hf/hf_config.h"
@@ -62,6 +63,26 @@ static void adopt_tokenizer(hr_config *config)
         memcpy(config->data.tokenizer, config->model.from, sizeof config->data.tokenizer);
 }
 
+static bool has_all(const char *text, const char *words)
+{
+    bool all = true;
+    for (hr_words w = { words }; all && hr_words_next(&w);) {
+        bool found = false;
+        for (hr_words other = { text }; !found && hr_words_next(&other);)
+            found = !strcmp(other.text, w.text);
+        all = found;
+    }
+    return all;
+}
+
+/* Modules are a set: other programs save them in any order. */
+static bool is_same(const char *name, const char *mine, const char *theirs)
+{
+    const bool is_set = !strcmp(name, "train.adapter.targets") ||
+                        !strcmp(name, "train.adapter.modules_to_save");
+    return !strcmp(mine, theirs) || (is_set && has_all(mine, theirs) && has_all(theirs, mine));
+}
+
 /* Refuses a given key that differs from what the folder says. */
 static hr_status check_given(const hr_config *config, const hr_config *adopted, const adoption *of,
                              const char *folder, hr_error *err)
@@ -73,7 +94,7 @@ static hr_status check_given(const hr_config *config, const hr_config *adopted, 
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);
-        if (strcmp(mine, theirs))
+        if (!is_same(name, mine, theirs))
             return hr_fail(err, HR_USAGE,
                            "%s is %.40s, but the %s in %.200s has %.40s; remove the key, or %s",
                            name, mine, of->kind, folder, theirs, of->instead);

@@ -236,19 +236,30 @@ static void a_model_is_evaluated_and_trained_upon(void **state)
                      0);
 }
 
-/* Matrices of other families have names without ".weight". */
+/* Matrices of other families, and those that compress keys, have names without ".weight". */
 static void every_family_reads_what_it_saved(void **state)
 {
-    static const char *const families[] = { "needle", "yxanul", "gpt2", "qwen3" };
+    static const char *const families[] = {
+        "needle",
+        "yxanul",
+        "gpt2",
+        "qwen3",
+        "llama model.attention.kind=nsa model.attention.nsa.compress_block=8 "
+        "model.attention.nsa.compress_stride=4 model.attention.nsa.select_block=8",
+    };
     (void)state;
     require_program();
     put_tiny_and_text();
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         if (run("train tiny.yaml --fresh data.train=text.txt model.family=%s 'train.freeze=*.0.*' "
-                "model.weights=f8_e4m3 --out %s",
-                families[i], families[i]) ||
-            run("eval %s --tokenizer bytes --file text.txt", families[i]))
+                "model.weights=f8_e4m3 --out saved",
+                families[i]) ||
+            run("eval saved --tokenizer bytes --file text.txt") ||
+            run("convert saved wide --dtype f32") || run("convert wide fp8 --dtype f8_e4m3") ||
+            run("train tiny.yaml data.train=text.txt data.tokenizer=bytes model.from=fp8 "
+                "train.seq_len=16 'train.freeze=*.0.*' model.weights=auto"))
             fail_msg("%s: %s", families[i], err);
+        assert_int_equal(system("rm -r saved wide fp8"), 0);
     }
 }
 
