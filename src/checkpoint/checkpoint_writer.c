@@ -174,6 +174,9 @@ void hr_checkpoint_writer_linger(hr_checkpoint_writer *checkpoint_writer)
 
 /* ---- on the background thread */
 
+/* The files of put_texts, the weights and the states. */
+_Static_assert(HR_MANIFEST_FILES_MAX >= 4 + 1 + HR_STATES_MAX, "a checkpoint lists all its files");
+
 /* Writes a small file and adds it to the manifest. */
 static hr_status put_text(hr_checkpoint_writer *checkpoint_writer, const char *name,
                           const char *text, int64_t bytes, hr_error *err)

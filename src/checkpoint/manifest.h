@@ -16,7 +16,7 @@
 enum {
     /* version 1 has the same members, but its runs used another random generator */
     HR_MANIFEST_VERSION = 2,
-    HR_MANIFEST_FILES_MAX = 9,
+    HR_MANIFEST_FILES_MAX = 11,
     HR_MANIFEST_NAME_BYTES = 40,
     HR_MANIFEST_BYTES = 16 << 10,
     HR_STATE_LEVELS = 160, /* numbers of the guard's statistics */

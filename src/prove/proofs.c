@@ -268,6 +268,11 @@ static hr_status prepare_base(hr_prover *prover, hr_proof *proof, bool *applies,
     hr_status status = hr_prover_use(prover, &prover->whole, variant, err);
     variant->memory.weights = HR_PLACE_FILE;
     if (status == HR_OK) status = hr_prover_plan(prover, variant, &seconds, err);
+    if (status == HR_USAGE) { /* of the recipe only this key has changed */
+        *applies = hr_proof_declines(proof, "no frozen matrix has %d KiB or more",
+                                     HR_STATE_AWAY_BYTES >> 10);
+        return HR_OK;
+    }
     *applies = COMPARES("frozen weights in their files = in memory");
     return status;
 }

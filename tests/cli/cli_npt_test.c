@@ -79,10 +79,12 @@ static double number_after(const char *word)
     return strtod(at + strlen(word), NULL);
 }
 
+/* With an average and moments in codes a checkpoint has all the files that there are. */
 static void runs_resume_with_the_same_bits_on_any_threads(void **state)
 {
-    static const char inputs[] = "train.adapter.form=dual train.adapter.inputs=\"teacher "
-                                 "mixed:0.5@2 student@4\"";
+    static const char inputs[] = "train.adapter.form=dual train.ema_decay=0.5 "
+                                 "train.state.moments=int8 train.adapter.rank=64 "
+                                 "train.adapter.inputs=\"teacher mixed:0.5@2 student@4\"";
     char settings[512];
     (void)state;
     prepare("llama");

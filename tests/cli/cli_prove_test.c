@@ -174,6 +174,13 @@ static void one_proof_alone_passes_or_says_that_it_does_not_apply(void **state)
         assert_non_null(strstr(out, "\"outcome\": \"does_not_apply\""));
     }
     assert_null(hr_proof_name((int32_t)(sizeof proofs / sizeof *proofs)));
+    if (run("train tiny.yaml model.family=llama train.steps=1 data.train=text.txt "
+            "train.sample_tokens=none --out tiny"))
+        fail_msg("%s", err);
+    assert_int_equal(run("prove tiny.yaml --dir . --only base model.from=tiny model.family=llama "
+                         "train.adapter.kind=lora"),
+                     HR_USAGE);
+    assert_says("does not apply to this recipe: no frozen matrix has 64 KiB or more");
 }
 
 static void stop(pid_t child, const void *context)
