@@ -122,6 +122,17 @@ static void warn_of_old_average(const run *r)
     events->trouble(events->context, line);
 }
 
+/* Warns of adapters that nothing can use: their model is not saved with them. */
+static void warn_of_random_base(const run *r)
+{
+    const hr_config *config = r->config;
+    const hr_train_events *events = &r->options->events;
+    if (r->admission.compiled.program.adapts && !*config->model.from && *config->train.out &&
+        events->trouble)
+        events->trouble(events->context, "the model under the adapters has random weights, which "
+                                         "are not saved: model.from=FOLDER adapts a trained one");
+}
+
 static hr_status flush_log(const void *log, hr_error *err)
 {
     return hr_log_flush(log, err);
@@ -202,6 +213,7 @@ static hr_status open_run(run *r, hr_error *err)
             r->admission.answer.strategy, compiled->program.adapts ? &trainer->files.base : NULL,
             r->admission.answer.disk.checkpoint_bytes, &r->run_region, err);
     if (status == HR_OK) warn_of_old_average(r);
+    if (status == HR_OK) warn_of_random_base(r);
     return status;
 }
 

@@ -519,6 +519,18 @@ static void refusals_offer_adapters_for_a_model_that_is_tuned(void **state)
     assert_non_null(strstr(out, "2 adapters have a rank above the smaller side of the matrix"));
 }
 
+/* Nothing can use such adapters, but their bytes and times are those of a trained base. */
+static void a_random_base_is_warned_of(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.adapter.kind=lora --out run"),
+                     HR_OK);
+    assert_non_null(strstr(err, "the model under the adapters has random weights, which are not "
+                                "saved: model.from=FOLDER adapts a trained one"));
+}
+
 static void wrong_keys_are_refused(void **state)
 {
     (void)state;
@@ -600,6 +612,7 @@ int main(void)
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
         IN_A_FOLDER(a_pickle_is_never_read),
         IN_A_FOLDER(refusals_offer_adapters_for_a_model_that_is_tuned),
+        IN_A_FOLDER(a_random_base_is_warned_of),
         IN_A_FOLDER(wrong_keys_are_refused),
         IN_A_FOLDER(every_strategy_has_the_same_bits_and_verifies),
     };
