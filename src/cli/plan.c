@@ -172,14 +172,15 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
                                     "found_seconds", answer->step_seconds);
     if (answer->bound_seconds < 0)
         json_object_set_new(certificate, "lower_bound_seconds", json_null());
+    json_t *least = answer->minimum_bytes ? json_integer(answer->minimum_bytes) : json_null();
     json_t *object = json_pack(
-        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "{s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:i, s:s, s:s, s:f, s:f, s:s, s:s, s:o}",
         "fits", answer->fits, "process_bytes", (json_int_t)answer->process_bytes, "minimum_bytes",
-        (json_int_t)answer->minimum_bytes, "available_bytes", (json_int_t)answer->available_bytes,
-        "memory_bytes", (json_int_t)answer->memory_bytes, "arena_bytes",
-        (json_int_t)answer->arena_bytes, "floor_bytes", (json_int_t)answer->floor_bytes,
-        "bound_bytes", (json_int_t)answer->bound_bytes, "gap_bytes",
+        least, "available_bytes", (json_int_t)answer->available_bytes, "memory_bytes",
+        (json_int_t)answer->memory_bytes, "arena_bytes", (json_int_t)answer->arena_bytes,
+        "floor_bytes", (json_int_t)answer->floor_bytes, "bound_bytes",
+        (json_int_t)answer->bound_bytes, "gap_bytes",
         (json_int_t)(answer->arena_bytes - answer->bound_bytes), "kernel_bytes",
         (json_int_t)answer->kernel_bytes, "parameters", (json_int_t)answer->parameters,
         "trained_parameters", (json_int_t)answer->trained_parameters, "base_bytes",

@@ -130,6 +130,7 @@ static void the_plans_of_a_run_are_judged_together(void **state)
     size_t i;
     json_int_t most = 0;
     assert_int_equal(json_array_size(stages), 10);
+    assert_true(json_is_null(json_object_get(plan, "minimum_bytes")));
     json_array_foreach(stages, i, stage)
     {
         const json_int_t arena = json_integer_value(json_object_get(stage, "arena_bytes"));
