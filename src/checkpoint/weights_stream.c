@@ -264,6 +264,17 @@ static void drain(void *context)
     pthread_mutex_unlock(&stream->mutex);
 }
 
+/* The last place of an id among the ids before `at`, as far back as a search is much faster than a
+ * read; -1: none. */
+static int64_t seen_before(const int32_t *ids, int64_t at)
+{
+    enum { FAR = 16384 };
+    for (int64_t i = at - 1; i >= 0 && i >= at - FAR; i--)
+        if (ids[i] == ids[at]) return i;
+    return -1;
+}
+
+/* Most tokens of a text are there more than once: their rows are read once. */
 static hr_status look_up(void *context, int32_t param, const int32_t *ids, int64_t count, void *to,
                          hr_error *err)
 {
@@ -273,9 +284,12 @@ static hr_status look_up(void *context, int32_t param, const int32_t *ids, int64
     const int64_t width = of->dims[of->external_transposed ? 0 : 1];
     const int64_t bytes = width * hr_dtype_bytes((hr_dtype)weight->dtype);
     hr_status status = HR_OK;
-    for (int64_t r = 0; r < count && status == HR_OK; r++)
-        status = hr_weights_in_take_row(&stream->in, param, ids[r], (uint8_t *)to + r * bytes,
-                                        stream->row, err);
+    for (int64_t r = 0; r < count && status == HR_OK; r++) {
+        uint8_t *row = (uint8_t *)to + r * bytes;
+        const int64_t same = seen_before(ids, r);
+        if (same >= 0) memcpy(row, (uint8_t *)to + same * bytes, (size_t)bytes);
+        else status = hr_weights_in_take_row(&stream->in, param, ids[r], row, stream->row, err);
+    }
     return status;
 }
 

@@ -162,11 +162,14 @@ static void before(void *context, const hr_executor *executor, int32_t step)
 }
 
 /* Divides the time of all threads in an operation. */
-static void count_threads(profiler *p, const hr_op *op, cell *c, int64_t wall_ns)
+static void count_threads(profiler *p, const hr_program *program, int32_t step, cell *c,
+                          int64_t wall_ns)
 {
+    const hr_op *op = hr_step_op(program, &program->steps[step]);
     const int64_t computed = hr_min(computed_ns(p) - p->computed_ns, wall_ns * p->threads);
     const int64_t rest = wall_ns * p->threads - computed;
-    const bool moves = op->transfer != HR_TRANSFER_NONE, shares = !op->host && p->threads > 1;
+    const bool moves = op->transfer != HR_TRANSFER_NONE || program->steps[step].op == HR_OP_lookup;
+    const bool shares = !op->host && p->threads > 1;
     p->did_ns[COMPUTES] += computed;
     p->did_ns[moves ? WAITS_FOR_FILES : shares ? WAITS_FOR_THREADS : WAITS_FOR_MAIN] += rest;
     c->waited_ns += rest;
@@ -180,8 +183,7 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     cell *c = cell_of(p, executor->program, step);
     c->calls++;
     c->ns += now_ns - p->operation_ns;
-    count_threads(p, hr_step_op(executor->program, &executor->program->steps[step]), c,
-                  now_ns - p->operation_ns);
+    count_threads(p, executor->program, step, c, now_ns - p->operation_ns);
     note_resident(p, step, now_ns);
     if (p->trace && p->steps_seen + 1 == p->last_step)
         hr_timeline_add(p->trace, step, p->operation_ns, now_ns, p->resident);
