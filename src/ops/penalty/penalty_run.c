@@ -58,49 +58,83 @@ static int64_t place(const hr_gram_attr *attr, bool rows, int64_t c, int64_t i)
                 : hr_layout_index((hr_layout)attr->layout, attr->K, attr->N, i, c);
 }
 
-static double product(const hr_call *call, int32_t of, int64_t a, int64_t b)
+/* Elements that are read together: each of them is used in a tile of products. */
+enum { GRAM_ROWS = 8, GRAM_COLUMNS = 16 };
+
+/* Elements [first, first + count) of the groups of an operand along index i. */
+static void read_along(const hr_call *call, int32_t of, bool rows, int64_t i, int64_t first,
+                       int64_t count, double *to)
+{
+    const hr_dtype dtype = hr_product_dtype(call->dtype);
+    for (int64_t k = 0; k < count; k++)
+        to[k] = (double)hr_element_get(call->in[of], place(call->attr, rows, first + k, i), dtype);
+}
+
+/* sums[r][c] = the products of elements a + r and b + c, added along the other index in order. */
+static void multiply(const hr_call *call, int32_t of, int64_t a, int64_t a_count, int64_t b,
+                     int64_t b_count, double sums[GRAM_ROWS][GRAM_COLUMNS])
 {
     const hr_gram_attr *attr = call->attr;
-    const bool rows = of == 1;
-    const hr_dtype dtype = hr_product_dtype(call->dtype);
-    double sum = 0;
-    for (int64_t i = 0; i < (rows ? attr->M : attr->K); i++)
-        sum += (double)hr_element_get(call->in[of], place(attr, rows, a, i), dtype) *
-               (double)hr_element_get(call->in[of], place(attr, rows, b, i), dtype);
-    return sum;
+    double left[GRAM_ROWS] = { 0 }, right[GRAM_COLUMNS] = { 0 };
+    memset(sums, 0, GRAM_ROWS * sizeof *sums);
+    for (int64_t i = 0; i < (of == 1 ? attr->M : attr->K); i++) {
+        read_along(call, of, of == 1, i, a, a_count, left);
+        read_along(call, of, of == 1, i, b, b_count, right);
+        for (int32_t r = 0; r < GRAM_ROWS; r++)
+            for (int32_t c = 0; c < GRAM_COLUMNS; c++) sums[r][c] += left[r] * right[c];
+    }
 }
 
 void hr_gram_run(const hr_call *call)
 {
     const hr_gram_attr *attr = call->attr;
+    const int64_t R = attr->R, tiles = (R + GRAM_ROWS - 1) / GRAM_ROWS;
     float *gram = call->out[0];
+    double sums[2][GRAM_ROWS][GRAM_COLUMNS];
     int64_t first, last;
-    hr_share(attr->N, call->thread, call->threads, &first, &last);
-    for (int64_t a = first; a < last; a++)
-        for (int64_t c = 0; c < attr->R; c++) {
-            const int64_t b = a / attr->R * attr->R + c;
-            gram[a * attr->R + c] = (float)(product(call, 0, a, b) + product(call, 1, a, b));
+    hr_share(attr->N / R * tiles, call->thread, call->threads, &first, &last);
+    for (int64_t t = first; t < last; t++) {
+        const int64_t group = t / tiles * R, a = group + t % tiles * GRAM_ROWS;
+        const int64_t rows = hr_min(GRAM_ROWS, group + R - a);
+        for (int64_t b = 0; b < R; b += GRAM_COLUMNS) {
+            const int64_t columns = hr_min(GRAM_COLUMNS, R - b);
+            for (int32_t of = 0; of < 2; of++)
+                multiply(call, of, a, rows, group + b, columns, sums[of]);
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t c = 0; c < columns; c++)
+                    gram[(a + r) * R + b + c] = (float)(sums[0][r][c] + sums[1][r][c]);
         }
+    }
+}
+
+/* Adds to GRAM_ROWS elements from `a` on, at most to the end of their group, along index i. */
+static void add_gradient(const hr_call *call, int64_t group, int64_t a, int64_t i)
+{
+    const hr_gram_attr *attr = call->attr;
+    const int64_t R = attr->R, rows = hr_min(GRAM_ROWS, group + R - a);
+    const float *dgram = call->in[1];
+    float *dw = call->out[0];
+    double sums[GRAM_ROWS] = { 0 }, w[GRAM_COLUMNS];
+    for (int64_t b = 0; b < R; b += GRAM_COLUMNS) {
+        const int64_t columns = hr_min(GRAM_COLUMNS, R - b);
+        read_along(call, 0, attr->of_rows, i, group + b, columns, w);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < columns; c++)
+                sums[r] += (double)dgram[(a + r) * R + b + c] * w[c];
+    }
+    for (int64_t r = 0; r < rows; r++)
+        dw[place(attr, attr->of_rows, a + r, i)] += (float)(2 * sums[r]);
 }
 
 void hr_gram_bwd_run(const hr_call *call)
 {
     const hr_gram_attr *attr = call->attr;
-    const int64_t R = attr->R, length = attr->of_rows ? attr->M : attr->K;
-    const hr_dtype dtype = hr_product_dtype(call->dtype);
-    const float *dgram = call->in[1];
-    float *dw = call->out[0];
     int64_t first, last;
-    hr_share(length, call->thread, call->threads, &first, &last);
+    hr_share(attr->of_rows ? attr->M : attr->K, call->thread, call->threads, &first, &last);
     for (int64_t i = first; i < last; i++)
-        for (int64_t a = 0; a < attr->N; a++) {
-            double sum = 0;
-            for (int64_t c = 0; c < R; c++)
-                sum += (double)dgram[a * R + c] *
-                       (double)hr_element_get(call->in[0],
-                                              place(attr, attr->of_rows, a / R * R + c, i), dtype);
-            dw[place(attr, attr->of_rows, a, i)] += (float)(2 * sum);
-        }
+        for (int64_t group = 0; group < attr->N; group += attr->R)
+            for (int64_t a = group; a < group + attr->R; a += GRAM_ROWS)
+                add_gradient(call, group, a, i);
 }
 
 /* ---- rows */
