@@ -30,16 +30,13 @@ enum { SAMPLE_NS = 4000000 }; /* between two readings of the bytes of the proces
 enum { COMPUTES, WAITS_FOR_THREADS, WAITS_FOR_FILES, WAITS_FOR_MAIN, DOINGS };
 
 typedef struct {
-    int64_t calls, ns, waited_ns;
-    double planned_seconds, flops; /* of one step */
-} cell;
-
-typedef struct {
     const hr_train_events *events;
     hr_profile_report *report;
-    const hr_backend *backend;
-    cell cells[HR_RATE_OPS_MOST][PARTS][DIRECTIONS];
-    hr_timeline *trace; /* null: none */
+    /* 1 + the row of the report; 0: none yet. Rows have the sums of all measured steps until the
+     * end */
+    int16_t rows[HR_RATE_OPS_MOST][PARTS][DIRECTIONS];
+    hr_profile_row beyond; /* of operations for which the report has no room */
+    hr_timeline *trace;    /* null: none */
     const hr_config *config;
     hr_plan_details *details; /* for a page; null: none */
     hr_region scratch;
@@ -63,10 +60,21 @@ static bool is_of_a_step(hr_loop_id section)
            section == HR_LOOP_UPDATE;
 }
 
-static cell *cell_of(profiler *p, const hr_program *program, int32_t step)
+static hr_profile_row *row_of(profiler *p, const hr_program *program, int32_t step)
 {
     const hr_step *s = &program->steps[step];
-    return &p->cells[s->op][s->block][s->direction];
+    hr_profile_report *report = p->report;
+    int16_t *row = &p->rows[s->op][s->block][s->direction];
+    if (!*row && report->row_count == HR_PROFILE_ROWS_MOST) return &p->beyond;
+    if (!*row) {
+        report->rows[report->row_count] = (hr_profile_row){
+            .operation = hr_step_op(program, s)->name,
+            .part = hr_profile_part(s->block),
+            .direction = hr_profile_direction(s->direction),
+        };
+        *row = (int16_t)++report->row_count;
+    }
+    return &report->rows[*row - 1];
 }
 
 /* A program too large for the memory leaves a page without its chart. */
@@ -127,7 +135,6 @@ static hr_status placed(void *context, const hr_executor *executor, const hr_rat
     const int64_t unit_as =
         rates->op[HR_OP_linear][hr_product_dtype((hr_dtype)program->dtype)].unit_as[HR_TERM_FLOPS];
     (void)err;
-    p->backend = program->backend;
     p->threads = executor->plan->process.threads;
     begin_curve(&p->report->curve, program, executor->plan);
     if (p->trace) hr_timeline_place(p->trace, program, executor->plan, rates);
@@ -135,9 +142,9 @@ static hr_status placed(void *context, const hr_executor *executor, const hr_rat
     if (rates->pace_us[0] && unit_as) p->report->ceiling_flops = 1e18 / (double)unit_as;
     for (int32_t s = 0; s < program->step_count; s++) {
         if (!is_of_a_step(hr_step_section(program, s))) continue;
-        cell *c = cell_of(p, program, s);
-        c->planned_seconds += hr_cost_seconds(rates, hr_cost_step_total(program, rates, s));
-        c->flops += hr_cost_flops(program, s);
+        hr_profile_row *row = row_of(p, program, s);
+        row->planned_seconds += hr_cost_seconds(rates, hr_cost_step_total(program, rates, s));
+        row->flops += hr_cost_flops(program, s);
     }
     return HR_OK;
 }
@@ -162,7 +169,7 @@ static void before(void *context, const hr_executor *executor, int32_t step)
 }
 
 /* Divides the time of all threads in an operation. */
-static void count_threads(profiler *p, const hr_program *program, int32_t step, cell *c,
+static void count_threads(profiler *p, const hr_program *program, int32_t step, hr_profile_row *row,
                           int64_t wall_ns)
 {
     const hr_op *op = hr_step_op(program, &program->steps[step]);
@@ -172,7 +179,7 @@ static void count_threads(profiler *p, const hr_program *program, int32_t step, 
     const bool shares = !op->host && p->threads > 1;
     p->did_ns[COMPUTES] += computed;
     p->did_ns[moves ? WAITS_FOR_FILES : shares ? WAITS_FOR_THREADS : WAITS_FOR_MAIN] += rest;
-    c->waited_ns += rest;
+    row->waited_seconds += 1e-9 * (double)rest / p->threads;
 }
 
 static void watch(void *context, const hr_executor *executor, int32_t step)
@@ -180,10 +187,10 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     profiler *p = context;
     const int64_t now_ns = hr_clock_ns();
     if (!is_of_a_step(hr_step_section(executor->program, step))) return;
-    cell *c = cell_of(p, executor->program, step);
-    c->calls++;
-    c->ns += now_ns - p->operation_ns;
-    count_threads(p, executor->program, step, c, now_ns - p->operation_ns);
+    hr_profile_row *row = row_of(p, executor->program, step);
+    row->calls++;
+    row->seconds += 1e-9 * (double)(now_ns - p->operation_ns);
+    count_threads(p, executor->program, step, row, now_ns - p->operation_ns);
     note_resident(p, step, now_ns);
     if (p->trace && p->steps_seen + 1 == p->last_step)
         hr_timeline_add(p->trace, step, p->operation_ns, now_ns, p->resident);
@@ -193,12 +200,10 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
 /* Leaves what is known before any step has run. */
 static void forget_times(profiler *p)
 {
-    for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
-        for (int32_t part = 0; part < PARTS; part++)
-            for (int32_t d = 0; d < DIRECTIONS; d++) {
-                cell *c = &p->cells[op][part][d];
-                c->calls = c->ns = c->waited_ns = 0;
-            }
+    for (int32_t i = 0; i < p->report->row_count; i++) {
+        hr_profile_row *row = &p->report->rows[i];
+        row->calls = row->seconds = row->waited_seconds = 0;
+    }
     memset(p->did_ns, 0, sizeof p->did_ns);
     memset(p->report->curve.resident, 0, sizeof p->report->curve.resident);
     p->moved[0] = p->moved[1];
@@ -229,22 +234,21 @@ static int slowest_first(const void *a, const void *b)
     return (left->seconds < right->seconds) - (left->seconds > right->seconds);
 }
 
-static void take_row(const profiler *p, int32_t op, int32_t part, int32_t direction)
+/* Makes sums of all steps those of one step, and leaves out what was not called. */
+static void finish_rows(hr_profile_report *report)
 {
-    hr_profile_report *report = p->report;
-    const cell *c = &p->cells[op][part][direction];
     const double steps = (double)report->steps;
-    if (!c->calls || report->row_count == HR_PROFILE_ROWS_MOST) return;
-    report->rows[report->row_count++] = (hr_profile_row){
-        .operation = p->backend->ops[op]->name,
-        .part = hr_profile_part(part),
-        .direction = hr_profile_direction(direction),
-        .calls = (double)c->calls / steps,
-        .seconds = 1e-9 * (double)c->ns / steps,
-        .planned_seconds = c->planned_seconds,
-        .waited_seconds = 1e-9 * (double)c->waited_ns / (steps * p->threads),
-        .flops = c->flops
-    };
+    int32_t count = 0;
+    for (int32_t i = 0; i < report->row_count; i++) {
+        hr_profile_row row = report->rows[i];
+        if (row.calls == 0) continue;
+        row.calls /= steps;
+        row.seconds /= steps;
+        row.waited_seconds /= steps;
+        report->rows[count++] = row;
+    }
+    report->row_count = count;
+    qsort(report->rows, (size_t)count, sizeof *report->rows, slowest_first);
 }
 
 static void add(hr_profile_row *to, const hr_profile_row *row)
@@ -313,10 +317,7 @@ static void conclude(const profiler *p)
 {
     hr_profile_report *report = p->report;
     report->steps = p->steps_seen - report->warm_up_steps;
-    for (int32_t op = 0; op < p->backend->op_count; op++)
-        for (int32_t part = 0; part < PARTS; part++)
-            for (int32_t d = 0; d < DIRECTIONS; d++) take_row(p, op, part, d);
-    qsort(report->rows, (size_t)report->row_count, sizeof *report->rows, slowest_first);
+    finish_rows(report);
     for (int32_t i = 0; i < report->row_count; i++) {
         take_part(report, &report->rows[i]);
         add(&report->step, &report->rows[i]);

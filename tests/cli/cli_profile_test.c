@@ -40,6 +40,11 @@ static void operations_fill_the_step(void **state)
         "memory.micro_batch=2 --steps 1",
         "train.dtype=bf16 memory.moments=file memory.file_dir=.",
         "memory.spill=auto memory.recompute=layers memory.file_dir=.",
+        /* the layer with the most operations: planning it takes the most stack */
+        "train.adapter.kind=lora train.adapter.dora=true train.adapter.dropout=0.1 "
+        "model.attention.kind=nsa model.attention.nsa.own_keys=true "
+        "model.attention.nsa.compress_block=8 model.attention.nsa.compress_stride=4 "
+        "model.attention.nsa.select_block=8",
     };
     (void)state;
     put_recipe();
