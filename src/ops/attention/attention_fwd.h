@@ -63,6 +63,8 @@ VEC_INLINE void multiply_rows(int64_t rows, bool add, int64_t a_row, int64_t wor
     if (rows == 1) multiply_panels(1, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
     else if (rows <= FEW_ROWS)
         multiply_panels(FEW_ROWS, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
+    else if (rows <= ROWS / 4)
+        multiply_panels(ROWS / 4, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
     else if (rows <= ROWS / 2)
         multiply_panels(ROWS / 2, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
     else multiply_panels(ROWS, add, a_row, 1, words, a, b, b_panel, c, c_row, columns);
@@ -259,6 +261,12 @@ static int64_t next_packed(const forward *f, int64_t first, int64_t end, int64_t
     return 0;
 }
 
+/* Words of one fp32 overwrite their scores: both do not fit in L1. */
+VEC_INLINE uint32_t *p_of(const forward *f)
+{
+    return PAIR == 1 ? (uint32_t *)f->room.scores : f->room.p;
+}
+
 static void open_tile(const forward *f)
 {
     for (int64_t i = 0; i < 2 * f->tile; i++) {
@@ -272,7 +280,7 @@ static void open_tile(const forward *f)
 static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk, int64_t ranges,
                       int64_t first, int64_t end)
 {
-    strip s = { .p = f->room.p,
+    strip s = { .p = p_of(f),
                 .scores = f->room.scores,
                 .sums = f->room.sums + at * ROWS * f->width,
                 .max = f->room.max + at * STRIP_STEP,

@@ -23,9 +23,10 @@ VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, 
     return (left){ a, 1, step };
 }
 
-/* c (+)= a b for `rows` rows (1, FEW_ROWS, ROWS / 2 or ROWS), in tiles of about as many each, and
- * `panels` (1 or 2) panels. Word k of row i of a is a[i * a_row + k * a_word]; line k of panel j of
- * b is b[j * b_panel + k * lanes]. The bits of a sum do not depend on the other rows and panels. */
+/* c (+)= a b for `rows` rows (1, FEW_ROWS, ROWS / 4, ROWS / 2 or ROWS), in tiles of about as many
+ * each, and `panels` (1 or 2) panels. Word k of row i of a is a[i * a_row + k * a_word]; line k of
+ * panel j of b is b[j * b_panel + k * lanes]. The bits of a sum do not depend on the other rows and
+ * panels. */
 VEC_INLINE void multiply(const int rows, const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
                          int64_t b_panel, float *c, int64_t c_row)

@@ -35,7 +35,7 @@ static void selected_block(const forward *f, const hr_attention_selected_task *t
     const int64_t all = count * task->heads;
     for (int64_t row = 0; row < all; row += ROWS) {
         int32_t rows[ROWS];
-        strip s = { .p = f->room.p,
+        strip s = { .p = p_of(f),
                     .scores = f->room.scores,
                     .sums = f->room.sums,
                     .max = f->room.max,
