@@ -23,8 +23,10 @@ typedef struct {
     const char *direction; /* "forward", "backward", "recompute"; empty: neither */
     double calls;
     double seconds, planned_seconds;
-    double waited_seconds; /* of them, a compute thread on average waited for others or for files */
-    double flops;          /* of matrix products and attention, as plan counts them */
+    /* of `seconds`, those in which a compute thread on average did not compute: it waited for
+     * another thread or for a file, or one thread did the work, such as reading a batch */
+    double waited_seconds;
+    double flops; /* of matrix products and attention, as plan counts them */
 } hr_profile_row;
 
 /* What a part of the machine did in a step, or waited for. */

@@ -95,6 +95,7 @@ HR_MUST_CHECK hr_status hr_space_file_wait(hr_space_file *file, int64_t ticket, 
 /* Returns true when hr_space_file_wait would not wait. */
 bool hr_space_file_is_done(hr_space_file *file, int64_t ticket);
 
+/* Zeros for a closed file. */
 hr_space_moved hr_space_file_moved(hr_space_file *file);
 
 /* Returns the first failure, also of a file that was closed since. A zeroed object has none.

@@ -50,8 +50,8 @@ typedef struct {
     int64_t thread_ns[HR_THREADS_MOST]; /* in operations, by thread */
     int64_t did_ns[DOINGS];             /* of all threads */
     int64_t computed_ns;                /* of all threads, when the current operation began */
-    hr_space_moved moved[2];            /* before the measured steps, then after them: */
-    hr_space_moved base_moved[2];
+    /* before the measured steps, and so far */
+    hr_space_moved moved[2], base_moved[2];
 } profiler;
 
 static bool is_of_a_step(hr_loop_id section)

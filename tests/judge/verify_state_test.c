@@ -33,7 +33,21 @@ static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state
     refused(root, "buffers 0 (w) and 11 (m) belong to one parameter, but no step updates both");
 }
 
-/* The valid plan with a table of w, and one more step, 7, that updates it. */
+/* One more step, 7, after the update of w, and an arena of so many bytes. */
+static void add_step(json_t *root, const char *step, const char *bytes)
+{
+    json_array_insert_new(json_object_get(root, "steps"), 7, parse(step));
+    set(root, "arena_bytes", bytes);
+    set(root, "floor_bytes", bytes);
+    set(root, "buffers/0/step_last", "8");
+    set(root, "steps/8/index", "8");
+    set(root, "loops/0/step_last", "8");
+    set(root, "loops/2/step_last", "7");
+    set(root, "loops/5/step_first", "8");
+    set(root, "loops/5/step_last", "8");
+}
+
+/* The valid plan with a table of w, and a step that updates it. */
 static json_t *plan_with_a_table(void)
 {
     json_t *root = good_plan();
@@ -41,18 +55,11 @@ static json_t *plan_with_a_table(void)
                           parse("{'name':'lengths of w','dtype':'f32','shape':[8,8],'role':'table',"
                                 "'bytes':256,'offset':1088,'step_first':0,'step_last':8,"
                                 "'home':-1,'storage':7,'view_of':null}"));
-    json_array_insert_new(json_object_get(root, "steps"), 7,
-                          parse("{'index':7,'loop':2,'layer':-1,'op':'length','reads':[0],"
-                                "'writes':[[11,'update']],'flops':0}"));
-    set(root, "arena_bytes", "1344");
-    set(root, "floor_bytes", "1344");
-    set(root, "buffers/0/step_last", "8");
+    add_step(root,
+             "{'index':7,'loop':2,'layer':-1,'op':'length','reads':[0],'writes':[[11,'update']],"
+             "'flops':0}",
+             "1344");
     set(root, "steps/0/writes", "[[0,'write'],[11,'write']]");
-    set(root, "steps/8/index", "8");
-    set(root, "loops/0/step_last", "8");
-    set(root, "loops/2/step_last", "7");
-    set(root, "loops/5/step_first", "8");
-    set(root, "loops/5/step_last", "8");
     return root;
 }
 
@@ -73,7 +80,7 @@ static void a_table_of_weights_is_computed_anew_after_their_update(void **state)
                   "of it");
 }
 
-/* The valid plan with a moment, an average of w and one more step, 7, that updates it. */
+/* The valid plan with a moment, an average of w, and a step that updates it. */
 static json_t *averaged_plan(void)
 {
     json_t *root = good_plan();
@@ -86,19 +93,12 @@ static json_t *averaged_plan(void)
                  state[i], 1088 + 256 * i, 7 + i);
         json_array_append_new(json_object_get(root, "buffers"), parse(text));
     }
-    json_array_insert_new(json_object_get(root, "steps"), 7,
-                          parse("{'index':7,'loop':2,'layer':-1,'op':'average','reads':[0],"
-                                "'writes':[[12,'update']],'flops':0}"));
-    set(root, "arena_bytes", "1600");
-    set(root, "floor_bytes", "1600");
-    set(root, "buffers/0/step_last", "8");
+    add_step(root,
+             "{'index':7,'loop':2,'layer':-1,'op':'average','reads':[0],'writes':[[12,'update']],"
+             "'flops':0}",
+             "1600");
     set(root, "steps/0/writes", "[[0,'write'],[11,'write'],[12,'write']]");
     set(root, "steps/6/writes", "[[0,'update'],[11,'update']]");
-    set(root, "steps/8/index", "8");
-    set(root, "loops/0/step_last", "8");
-    set(root, "loops/2/step_last", "7");
-    set(root, "loops/5/step_first", "8");
-    set(root, "loops/5/step_last", "8");
     return root;
 }
 

@@ -4,9 +4,10 @@
  * Strips of 32 rows are tiles of 10, 11 and 11 x 2 vectors: 22 sums, 2 lines and a broadcast fit in
  * 32 registers, and 22 multiply-adds need 13 loads. Packed keys and values, from L2, are read for
  * 32 rows at a time: products alone reach 96 % of the ceiling, those of strips of 8 rows 91. Of the
- * ceiling, head width 64, causal work, 1 thread of a shared Intel Xeon, 2026-11-29, medians:
- * T = 512 forward 58 %, backward 60; 4,096: 69, 71; 8,192 with 1 head of keys: 67-72, 69-77. The
- * rest of forward is mostly exponentials, then copies of rows of Q and packing. */
+ * ceiling, head width 64, causal work, 1 thread of a shared Intel Xeon, 2026-11-29
+ * (bench/attention_bench 1 avx512, twice): T = 512 forward 54-60 %, backward 59-64; 4,096: 69-73,
+ * 74-78; 8,192 with 1 head of keys: 68-71, 76-81. The rest of forward is mostly exponentials, then
+ * copies of rows of Q and packing. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"
