@@ -152,8 +152,14 @@ static void measure(const char *folder, const char *rung, int32_t format, int64_
     for (int32_t round = 0; round < rounds; round++) {
         hr_error err;
         hr_generate_result result;
+        const hr_infer_request model = { .size = sizeof model,
+                                         .folder = folder,
+                                         .format = format,
+                                         .threads = threads,
+                                         .kernels = rung };
         const hr_generate_request request = {
-            .model = { .folder = folder, .format = format, .threads = threads, .kernels = rung },
+            .size = sizeof request,
+            .model = &model,
             .prompt_ids = "1,2,3,4",
             .tokens = TOKENS,
             .sampling = { .repetition_penalty = 1, .temperature = 0.8, .top_p = 1 },

@@ -20,7 +20,7 @@
 #include "base/checked.h"
 #include "base/random.h"
 #include "checkpoint/weights.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "hf/hf_config.h"
 #include "ops/backends.h"
 #include "sections/generation.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/config.h"
 #include "headroom/stages.h"
 #include "text/batch.h"
 #include "text/cursor.h"

@@ -11,14 +11,14 @@
 int main(int argc, char **argv)
 {
     hr_error err;
-    hr_config config;
     hr_plan_answer answer;
-    hr_config_default(&config);
-    hr_status status = argc > 1 ? hr_config_read(&config, argv[1], &err)
-                                : hr_fail(&err, HR_USAGE, "usage: plan RECIPE.yaml [BUDGET]");
-    if (status == HR_OK && argc > 2)
-        status = hr_config_set(&config, "memory.budget", argv[2], &err);
-    if (status == HR_OK) status = hr_plan_make(&config, NULL, &answer, &err);
+    hr_config *config = hr_config_new();
+    hr_status status = !config    ? hr_fail(&err, HR_FAILURE, "no memory")
+                       : argc > 1 ? hr_config_read(config, argv[1], &err)
+                                  : hr_fail(&err, HR_USAGE, "usage: plan RECIPE.yaml [BUDGET]");
+    if (status == HR_OK && argc > 2) status = hr_config_set(config, "memory.budget", argv[2], &err);
+    if (status == HR_OK) status = hr_plan_make(config, NULL, &answer, &err);
+    hr_config_free(config);
     if (status != HR_OK) {
         fprintf(stderr, "plan: %s\n", err.message);
         return status;

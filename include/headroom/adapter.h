@@ -20,7 +20,7 @@ typedef struct {
 } hr_adapter_module;
 
 typedef struct {
-    hr_config config;         /* the keys of train.adapter, as the folder says */
+    hr_config *config; /* the keys of train.adapter, as the folder says; for hr_config_free */
     char base[HR_PATH_BYTES]; /* base_model_name_or_path; may be empty */
     int64_t tensors, parameters, bytes;
     char dtype[16];       /* "F32", or "mixed" */

@@ -172,7 +172,7 @@ typedef struct hr_audit_report {
     hr_audit_key keys[HR_AUDIT_KEYS_MOST];
     hr_audit_finding findings[HR_AUDIT_FINDINGS_MOST];
     hr_audit_training training;
-    hr_config config; /* what headroom would train: checked */
+    hr_config *config; /* what headroom would train: checked; for hr_config_free */
     int32_t claim_count, unread_count;
     int32_t claims_left_out, unread_left_out; /* beyond the limits; still counted in the verdict */
     int32_t verdicts[3];                      /* how many, by hr_audit_verdict */
@@ -181,6 +181,7 @@ typedef struct hr_audit_report {
 } hr_audit_report;
 
 typedef struct {
+    size_t size;        /* of this struct */
     hr_audit_kind kind; /* HR_AUDIT_AUTO: by its content */
     const char *model;  /* instead of the file's: a published model, a recipe or a folder; null */
     /* Texts of recipes with names of their own, such as presets; null: `model` or the path is a

@@ -35,6 +35,7 @@ typedef struct {
 } hr_calibrate_row;
 
 typedef struct {
+    size_t size;           /* of this struct */
     const char *directory; /* where calibrations are kept; created if it is missing */
     const char *date;      /* today's date, for people: "2025-03-14" */
     /* highest instruction set, a name of base/cpu.h; null: the best available */

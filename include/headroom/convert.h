@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 typedef struct {
+    size_t size;             /* of this struct */
     const char *source;      /* a folder, or one safetensors file */
     const char *destination; /* a folder without weights; created if it is missing */
     /* largest tensor bytes per file, exceeded only by a single larger tensor; 0: one file */

@@ -13,7 +13,8 @@ extern "C" {
 #endif
 
 typedef struct {
-    hr_infer_request model;
+    size_t size; /* of this struct */
+    const hr_infer_request *model;
     /* The input, exactly one of:
      *   tokens   a safetensors file with `input_ids` [B, T], I64 or I32. The target of a token is
      *            the next token of its sequence. With `labels` [B, T] in the file, labels[b,t] is

@@ -28,7 +28,8 @@ typedef struct {
 } hr_sampling;
 
 typedef struct {
-    hr_infer_request model;
+    size_t size; /* of this struct */
+    const hr_infer_request *model;
     /* The prompt, one of: a text, a text file ("-": standard input, at most 1 MiB), or
      * comma-separated token ids. */
     const char *prompt, *prompt_file, *prompt_ids;

@@ -14,6 +14,7 @@ extern "C" {
 enum { HR_INFER_ADAPTERS_MAX = 8 };
 
 typedef struct {
+    size_t size;        /* of this struct */
     const char *folder; /* model folder that headroom or Hugging Face wrote */
     /* [adapter_count] folders, or FOLDER=FACTOR of what they add; those of PEFT add up */
     const char *const *adapters;

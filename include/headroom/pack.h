@@ -18,6 +18,7 @@ extern "C" {
 enum { HR_PACK_ROWS_MAX = 1 << 20, HR_PACK_SECONDS_MAX = 86400 };
 
 typedef struct {
+    size_t size;            /* of this struct */
     const char *file;       /* the instance */
     const char *out;        /* path for the instance with offsets; null: none */
     int64_t capacity_bytes; /* stop at the first placement within it; negative: minimise */

@@ -214,6 +214,7 @@ typedef struct {
 
 /* Optional outputs. Everything may be null. */
 typedef struct {
+    size_t size; /* of this struct */
     /* path for the whole plan as JSON: docs/plan-file.md. Of stages one file each, with their
      * number before the suffix: plan-1.json */
     const char *file;

@@ -86,6 +86,7 @@ typedef struct {
 } hr_grid_cell;
 
 typedef struct {
+    size_t size;             /* of this struct */
     const hr_config *config; /* before hr_config_adopt */
     const hr_grid_axis *axes;
     int32_t axis_count;              /* 0 to HR_GRID_AXES_MOST */

@@ -30,6 +30,7 @@ typedef struct {
 
 /* Settings of a query. */
 typedef struct {
+    size_t size;                    /* of this struct */
     const char *calibrations;       /* directory of calibrations; null: step times are estimated */
     const hr_device_choice *device; /* that the question is about; null: this machine */
     char *text;                     /* [text_bytes] out: the answer as text; null: none */

@@ -74,6 +74,7 @@ typedef struct {
 } hr_prove_events;
 
 typedef struct {
+    size_t size; /* of this struct */
     hr_prove_events events;
     const char *only;          /* name of a proof; null: all */
     int64_t steps;             /* at most HR_PROVE_STEPS_MOST; 0: HR_PROVE_STEPS_DEFAULT */

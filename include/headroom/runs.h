@@ -36,8 +36,7 @@ typedef struct {
     double seconds, loss, valid, best;        /* NaN: not known */
     double common;                            /* loss after the tokens that all runs have */
     hr_run_losses losses, valid_losses;
-    hr_config recipe; /* of its newest checkpoint */
-    bool has_recipe;
+    hr_config *recipe; /* of its newest checkpoint; null: none. For hr_config_free */
 } hr_run;
 
 /* The next key from row `from` of the table on whose values differ among the runs that have a

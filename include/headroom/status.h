@@ -6,6 +6,8 @@
 #ifndef HEADROOM_STATUS_H
 #define HEADROOM_STATUS_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -72,6 +72,7 @@ const hr_tokenize_info *hr_tokenize_view(const hr_tokenize *tokenize);
 /* What to encode, and the callbacks for the ids. Any callback may be null. They are called one at a
  * time, in the order of the text, from any thread of the tokenizer. */
 typedef struct {
+    size_t size; /* of this struct */
     bool around; /* include the ids that the post-processor adds around every text */
     bool lines;  /* input is JSON lines, {"text": ...}; each line is one text */
     /* the next ids of the current text */

@@ -38,6 +38,7 @@ typedef struct {
 } hr_tokenize_train_result;
 
 typedef struct {
+    size_t size;              /* of this struct */
     const char *const *files; /* [file_count] paths of UTF-8 text */
     int32_t file_count;
     const char *out; /* output folder: tokenizer.json, merges.txt, vocab.json */

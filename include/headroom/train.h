@@ -65,6 +65,7 @@ typedef struct {
 } hr_train_events;
 
 typedef struct {
+    size_t size; /* of this struct */
     hr_train_events events;
     const char *metrics;        /* file of JSON lines, one per step; null: none */
     const char *calibrations;   /* directory of calibrations; null: step times are estimated */

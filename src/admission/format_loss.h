@@ -5,7 +5,7 @@
 #ifndef HR_ADMISSION_FORMAT_LOSS_H
 #define HR_ADMISSION_FORMAT_LOSS_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 typedef struct {
     int32_t format, optimizer, master, moments; /* hr_format: of train.dtype */

@@ -6,8 +6,8 @@
 #ifndef HR_ADMISSION_LEVERS_H
 #define HR_ADMISSION_LEVERS_H
 
+#include "config/config.h"
 #include "graph/program.h"
-#include "headroom/config.h"
 
 /* What a lever costs besides time, cheapest first. All but the first change the mathematics. */
 typedef enum {

@@ -6,8 +6,8 @@
 #define HR_ADMISSION_MACHINE_H
 
 #include "base/account.h"
+#include "config/config.h"
 #include "graph/rates.h"
-#include "headroom/config.h"
 #include "headroom/devices.h"
 #include "headroom/plan.h"
 

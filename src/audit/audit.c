@@ -7,6 +7,7 @@
 #include "audit/training.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "base/words.h"
 
 static bool begins(const char *text, int64_t bytes, const char *with)
@@ -127,11 +128,10 @@ static hr_audit_kind kind_of(const hr_entries *entries, bool is_json)
 static hr_status read_recipe(const char *path, const char *text, hr_audit_report *report,
                              hr_error *err)
 {
-    hr_config_default(&report->config);
-    hr_status status = text ? hr_config_read_text(&report->config, text, path, err)
-                            : hr_config_read(&report->config, path, err);
-    if (status == HR_OK) status = hr_config_adopt(&report->config, err);
-    return status == HR_OK ? hr_config_check(&report->config, err) : status;
+    hr_status status = text ? hr_config_read_text(report->config, text, path, err)
+                            : hr_config_read(report->config, path, err);
+    if (status == HR_OK) status = hr_config_adopt(report->config, err);
+    return status == HR_OK ? hr_config_check(report->config, err) : status;
 }
 
 /* Whether a text has nothing to read: blanks, and comments and marks of YAML. */
@@ -185,25 +185,29 @@ static hr_status fail_kind(const char *path, const hr_entries *entries, hr_error
                    path);
 }
 
-hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_audit_report *report,
+hr_status hr_audit_file(const char *path, const hr_audit_request *given, hr_audit_report *report,
                         hr_error *err)
 {
-    hr_region region = hr_region_over(request->memory, request->memory_bytes);
+    hr_audit_request request;
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    memset(report, 0, sizeof *report);
+    if (status != HR_OK) return status;
+    hr_region region = hr_region_over(request.memory, request.memory_bytes);
     hr_entries entries;
     char *text = NULL;
     int64_t bytes;
-    hr_audit_kind kind = request->kind;
-    if (request->recipe) {
-        memset(report, 0, sizeof *report);
+    hr_audit_kind kind = request.kind;
+    report->config = hr_config_new();
+    if (!report->config) return hr_fail(err, HR_FAILURE, "out of memory for an audit");
+    if (request.recipe) {
         report->kind = HR_AUDIT_RECIPE;
-        return read_recipe(path, request->recipe, report, err);
+        return read_recipe(path, request.recipe, report, err);
     }
-    hr_status status = read_file(path, &region, &text, &bytes, err);
+    status = read_file(path, &region, &text, &bytes, err);
     if (status == HR_OK) status = check_content(path, text, bytes, err);
     if (status != HR_OK) return status;
     if (is_blank(text, bytes))
         return hr_fail(err, HR_USAGE, "%s is empty: it has no settings and no claims", path);
-    memset(report, 0, sizeof *report);
     if (kind == HR_AUDIT_AUTO && is_prose(path, text)) kind = HR_AUDIT_MARKDOWN;
     if (kind == HR_AUDIT_MARKDOWN) {
         report->kind = kind;
@@ -222,6 +226,6 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
     if (kind == HR_AUDIT_CLAIMS) return hr_audit_claims(path, &entries, report, err);
     if (kind == HR_AUDIT_RECIPE) return read_recipe(path, NULL, report, err);
     if (hr_foreign_of(kind))
-        return hr_audit_training_file(path, kind, request, &entries, report, err);
+        return hr_audit_training_file(path, kind, &request, &entries, report, err);
     return fail_kind(path, &entries, err);
 }

@@ -9,6 +9,8 @@
 
 #include "audit/patches.h"
 
+#include "config/config.h"
+
 static const char *const prices[HR_CHANGES] = {
     [HR_CHANGE_FORMAT] = "a format that the device has and the trainer takes",
     [HR_CHANGE_FUSED] = "the same results; one kernel updates the weights",
@@ -72,7 +74,7 @@ static hr_framework framework_of(const hr_audit_report *report)
 static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_audit_training *t)
 {
     hr_estimate_settings s;
-    hr_estimate_settings_of(&report->config, framework_of(report), &s);
+    hr_estimate_settings_of(report->config, framework_of(report), &s);
     hr_estimate_move(&s, HR_ESTIMATE_CUDA);
     s.weights = dtype_of(t->weights);
     s.autocast = dtype_of(t->autocast);
@@ -107,7 +109,7 @@ static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_
 static hr_status estimate(const hr_audit_report *report, const hr_audit_training *t, void *memory,
                           int64_t bytes, hr_estimate_answer *answer, hr_error *err)
 {
-    hr_config config = report->config;
+    hr_config config = *report->config;
     const hr_estimate_settings settings = settings_of(report, t);
     config.train.seq_len = t->seq_len;
     config.train.batch = settings.batch;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/words.h"
+#include "config/config.h"
 
 const hr_foreign *hr_foreign_of(hr_audit_kind kind)
 {
@@ -241,8 +242,7 @@ hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                               .lacks_bf16 = request->lacks_bf16,
                               .frozen = HR_AUDIT_UNSET,
                               .checkpointing = foreign->checkpointing };
-    hr_config_default(&report->config);
-    report->config.train.optimizer.weight_decay = 0; /* SGD takes a temporary for it */
+    report->config->train.optimizer.weight_decay = 0; /* SGD takes a temporary for it */
     status = take_all(&r, entries, foreign, "");
     if (status == HR_OK) status = take_deepspeed(&r, entries->region);
     return status == HR_OK ? hr_reading_finish(&r, request) : status;

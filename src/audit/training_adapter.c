@@ -193,7 +193,7 @@ static hr_status set_freeze(hr_reading *r)
                  { "lm_head", "lm_head*" } };
     enum { LAYERS_DEFAULT = 2 };
     hr_audit_training *t = &r->report->training;
-    hr_config *config = &r->report->config;
+    hr_config *config = r->report->config;
     const int32_t family = config->model.family;
     const int64_t layers = config->model.n_layers;
     const int64_t given = r->freeze_line ? r->freeze_layers : LAYERS_DEFAULT;
@@ -319,7 +319,7 @@ hr_status hr_adapter_set(hr_reading *r)
                  *t->lora_targets ? "," : "");
     if (!*t->lora_targets)
         snprintf(t->lora_targets, sizeof t->lora_targets, "%s",
-                 factory || mlx ? "all-linear" : default_targets(&r->report->config));
+                 factory || mlx ? "all-linear" : default_targets(r->report->config));
     if (r->scale_line)
         hr_audit_find(
             r->report, r->scale_line,
@@ -329,13 +329,13 @@ hr_status hr_adapter_set(hr_reading *r)
     if (r->scale_line) t->lora_alpha = r->scale * (double)t->lora_rank;
     t->saved = factory && !r->pure ? HR_AUDIT_FP32 : t->weights;
     t->adapters = hr_adapter_dtype(kind, t);
-    t->adapter_parameters = hr_estimate_adapter_parameters(&r->report->config, t->lora_rank,
+    t->adapter_parameters = hr_estimate_adapter_parameters(r->report->config, t->lora_rank,
                                                            t->lora_targets);
     if (!t->adapter_parameters)
         return hr_fail(r->err, HR_USAGE, "%s: no module of the model is named \"%.80s\"", r->path,
                        t->lora_targets);
     enum { MLX_LAYERS = 16 };
-    const int64_t layers = r->report->config.model.n_layers;
+    const int64_t layers = r->report->config->model.n_layers;
     if (mlx && !r->layers_line) r->layers = MLX_LAYERS;
     if (r->layers && r->layers < layers) {
         t->adapter_parameters = t->adapter_parameters / layers * r->layers;

@@ -4,6 +4,8 @@
 
 #include "audit/training.h"
 
+#include "config/config.h"
+
 void hr_autos_note(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
 {
     r->autos++;
@@ -16,7 +18,7 @@ void hr_autos_note(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
 static void put_taken(const hr_reading *r, hr_meaning meaning, char *to, size_t room)
 {
     const hr_audit_training *t = &r->report->training;
-    const hr_config *config = &r->report->config;
+    const hr_config *config = r->report->config;
     const int64_t update = t->micro_batch * t->accumulation * t->world;
     const char *switched = NULL;
     double real = 0;

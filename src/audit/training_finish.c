@@ -7,6 +7,7 @@
 #include "audit/models.h"
 #include "audit/training.h"
 #include "base/checked.h"
+#include "config/config.h"
 
 /* ---- the model */
 
@@ -15,7 +16,7 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
     hr_audit_training *t = &r->report->training;
     const hr_known_model *known = NULL;
     char folder[HR_PATH_BYTES] = "";
-    hr_config *config = &r->report->config;
+    hr_config *config = r->report->config;
     const hr_config before = *config;
     if (!request->model) hr_audit_folder(r->path, folder);
     const char *name = request->model ? request->model : t->model;
@@ -249,7 +250,7 @@ static void find_batch(hr_reading *r)
             : t->lora_rank ? "; the reference is the base without its adapter, and takes no memory"
                            : "; the reference model is in memory too");
     const double logits = (double)rows * (double)t->seq_len *
-                          (double)r->report->config.model.vocab_size * 4;
+                          (double)r->report->config->model.vocab_size * 4;
     if (r->report->kind == HR_AUDIT_TRL && !t->preference && !r->loss_line &&
         t->loss == HR_AUDIT_LOSS_WHOLE) {
         t->loss = HR_AUDIT_LOSS_CHUNKED;
@@ -263,7 +264,7 @@ static void find_batch(hr_reading *r)
                       "the logits of a micro-batch are %lld x %lld x %lld in fp32, %s, and their "
                       "gradient is as large",
                       (long long)rows, (long long)t->seq_len,
-                      (long long)r->report->config.model.vocab_size, hr_audit_size(logits, text));
+                      (long long)r->report->config->model.vocab_size, hr_audit_size(logits, text));
     hr_audit_find(r->report, 0,
                   "an update is %lld x %lld x %lld = %lld sequence%s (batch x "
                   "accumulation x processes)%s",
@@ -354,19 +355,19 @@ static void set_optimizer(hr_reading *r)
         ours = HR_OPTIMIZER_ADAM;
     /* transformers' Trainer gives its Adafactor the learning rate of the file as it is. */
     if (ours == HR_OPTIMIZER_ADAFACTOR)
-        r->report->config.train.optimizer.adafactor.scale_parameter =
-            r->report->config.train.optimizer.adafactor.relative_step = false;
+        r->report->config->train.optimizer.adafactor.scale_parameter =
+            r->report->config->train.optimizer.adafactor.relative_step = false;
     if (eight)
         hr_audit_find(r->report, r->optimizer_line,
                       "the plan of headroom is for %s with fp32 states, not for %.40s; "
                       "train.state.moments=int8 stores them in 8 bits",
                       ours == HR_OPTIMIZER_LION ? "lion" : "adamw", name);
-    r->report->config.train.optimizer.kind = ours;
+    r->report->config->train.optimizer.kind = ours;
 }
 
 static void set_schedule(hr_reading *r)
 {
-    hr_config *config = &r->report->config;
+    hr_config *config = r->report->config;
     const char *name = r->schedule;
     config->train.schedule.kind = hr_audit_contains(name, "cosine")     ? HR_SCHEDULE_COSINE
                                   : hr_audit_contains(name, "constant") ? HR_SCHEDULE_CONSTANT
@@ -390,7 +391,7 @@ static void set_schedule(hr_reading *r)
 static hr_status set_config(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
-    hr_config *config = &r->report->config;
+    hr_config *config = r->report->config;
     const bool half = t->weights != HR_AUDIT_FP32 || t->autocast != HR_AUDIT_UNSET;
     const bool fp16 = t->weights == HR_AUDIT_FP32 && t->autocast == HR_AUDIT_FP16;
     config->train.dtype = fp16 ? HR_FORMAT_FP16 : half ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
@@ -466,7 +467,7 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
                        "too many",
                        r->path, (long long)t->micro_batch, (long long)t->accumulation,
                        (long long)t->world, (long long)t->seq_len);
-    t->parameters = hr_model_count(&r->report->config);
+    t->parameters = hr_model_count(r->report->config);
     set_fsdp(r);
     set_optimizer(r);
     set_dtypes(r);

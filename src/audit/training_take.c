@@ -265,7 +265,7 @@ static hr_status set_key(hr_reading *r, const hr_entry *entry)
     char sentence[HR_ERROR_BYTES + 64];
     if (is_auto(r, entry)) return HR_OK;
     const char *key = hr_meaning_key(r->meaning);
-    if (hr_config_set(&r->report->config, key, entry->value, &inner) == HR_OK) return HR_OK;
+    if (hr_config_set(r->report->config, key, entry->value, &inner) == HR_OK) return HR_OK;
     snprintf(sentence, sizeof sentence, "%.60s: %s", entry->key, inner.message);
     return hr_yaml_fail(r->path, entry->line, sentence, r->err);
 }
@@ -277,7 +277,7 @@ static hr_status take_epochs(hr_reading *r, const hr_entry *entry)
     hr_status status = take_real(r, entry, &epochs);
     if (status != HR_OK || epochs <= 0) return status;
     snprintf(text, sizeof text, "%.0f", ceil(epochs));
-    return hr_config_set(&r->report->config, "train.epochs", text, r->err);
+    return hr_config_set(r->report->config, "train.epochs", text, r->err);
 }
 
 static hr_status take_text(hr_reading *r, const hr_entry *entry, char *to, size_t bytes,

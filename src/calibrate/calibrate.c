@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "calibrate/disk.h"
 #include "calibrate/file_rate.h"
 #include "calibrate/machine.h"
@@ -379,13 +380,15 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     return hr_rates_save(request->directory, backend, &machine, request->date, &d->rates, err);
 }
 
-hr_status hr_calibrate(const hr_calibrate_request *request, hr_calibrate_report *report,
+hr_status hr_calibrate(const hr_calibrate_request *given, hr_calibrate_report *report,
                        hr_error *err)
 {
     const int64_t begin = hr_clock_ns();
     hr_memory memory = { 0 };
     hr_calibrate_report made = { .seconds = 0 };
-    const hr_status status = calibrate(request, &memory, begin, &made, err);
+    hr_calibrate_request request;
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    if (status == HR_OK) status = calibrate(&request, &memory, begin, &made, err);
     hr_memory_close(&memory);
     made.seconds = 1e-9 * (double)(hr_clock_ns() - begin);
     if (status == HR_OK) *report = made;

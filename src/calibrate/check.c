@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/options.h"
 #include "calibrate/machine.h"
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
@@ -231,15 +232,18 @@ static hr_status check(const hr_calibrate_request *request, hr_memory *memory,
     return HR_OK;
 }
 
-hr_status hr_calibrate_check(const hr_calibrate_request *request, hr_calibrate_verdict *verdict,
+hr_status hr_calibrate_check(const hr_calibrate_request *given, hr_calibrate_verdict *verdict,
                              hr_error *err)
 {
     hr_memory memory = { 0 };
     hr_calibrate_verdict made = { .rows = 0 };
-    if (request->checks < 1 || request->checks > HR_CALIBRATE_CHECKS_MAX)
+    hr_calibrate_request request;
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    if (status != HR_OK) return status;
+    if (request.checks < 1 || request.checks > HR_CALIBRATE_CHECKS_MAX)
         return hr_fail(err, HR_USAGE, "--recipes takes 1 to %d, not %d", HR_CALIBRATE_CHECKS_MAX,
-                       request->checks);
-    const hr_status status = check(request, &memory, &made, err);
+                       request.checks);
+    status = check(&request, &memory, &made, err);
     hr_memory_close(&memory);
     if (status == HR_OK) *verdict = made;
     return status;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "config/config.h"
+
 enum {
     NEEDLE = HR_FAMILY_NEEDLE,
     NEOX = HR_FAMILY_GPT_NEOX,

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "checkpoint/names.h"
+#include "config/config.h"
 
 static const char *last_part(const char *module)
 {

@@ -109,12 +109,12 @@ static hr_status add(hr_adapter_report *report, const hr_stored_tensor *tensor, 
     snprintf(report->dtype, sizeof report->dtype, "%s",
              !*report->dtype || !strcmp(report->dtype, tensor->dtype->name) ? tensor->dtype->name
                                                                             : "mixed");
-    if (report->config.train.adapter.kind == HR_ADAPTER_NPT)
+    if (report->config->train.adapter.kind == HR_ADAPTER_NPT)
         return add_modulating(report, tensor, path, err);
     if (hr_ends_with(tensor->name, ".base_layer.weight")) return HR_OK; /* the base's */
     while (part < PARTS && !hr_ends_with(tensor->name, parts[part].end)) part++;
     const bool known = part < PARTS ? tensor->rank == (parts[part].rank == HR_NONE ? 1 : 2)
-                                    : *report->config.train.adapter.modules_to_save != 0;
+                                    : *report->config->train.adapter.modules_to_save != 0;
     if (!known || strncmp(tensor->name, HR_ADAPTER_PREFIX, prefix))
         return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s is no part of an adapter", path,
                        NAME_SHOWN, tensor->name);
@@ -140,8 +140,9 @@ hr_status hr_adapter_inspect(const char *folder, hr_adapter_report *report, hr_e
     hr_memory memory = { 0 };
     hr_region region;
     memset(report, 0, sizeof *report);
-    hr_config_default(&report->config);
-    hr_status status = hr_hf_adapter_read(folder, &report->config, report->base, err);
+    report->config = hr_config_new();
+    if (!report->config) return hr_fail(err, HR_NO_FIT, "no memory for what the adapters are");
+    hr_status status = hr_hf_adapter_read(folder, report->config, report->base, err);
     if (status == HR_OK) status = hr_adapter_path(folder, path, err);
     if (status == HR_OK) status = hr_stored_check(path, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);

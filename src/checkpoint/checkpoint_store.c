@@ -17,6 +17,7 @@
 #include "base/checked.h"
 #include "base/directory.h"
 #include "base/path.h"
+#include "config/config.h"
 
 static const char step_prefix[] = "step-", partial_suffix[] = ".partial";
 

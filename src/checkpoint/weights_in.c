@@ -17,6 +17,7 @@
 #include "checkpoint/names.h"
 #include "checkpoint/repack.h"
 #include "checkpoint/unpack.h"
+#include "config/config.h"
 
 enum { NAME_BYTES = 128, NAME_SHOWN = 120 };
 

@@ -6,15 +6,27 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 
-static const char *const forms[] = { "diagonal", "single", "dual", "triple" };
+/* The word of a choice. */
+static const char *word_of(const hr_config *config, const char *key, char text[HR_TAKES_BYTES])
+{
+    return hr_config_get(config, key, text, HR_TAKES_BYTES, NULL) == HR_OK ? text : "unknown";
+}
+
+static bool is_npt(const hr_config *config)
+{
+    char kind[HR_TAKES_BYTES];
+    return !strcmp(word_of(config, "train.adapter.kind", kind), "npt");
+}
 
 static int print_json(const hr_adapter_report *report)
 {
     json_t *modules = json_array();
-    const hr_config *config = &report->config;
+    const hr_config *config = report->config;
+    char form[HR_TAKES_BYTES];
     for (int32_t i = 0; i < report->module_count; i++) {
         const hr_adapter_module *m = &report->modules[i];
         json_array_append_new(modules, json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", m->name,
@@ -23,19 +35,21 @@ static int print_json(const hr_adapter_report *report)
                                                  (json_int_t)m->rank_most, "parameters",
                                                  (json_int_t)m->parameters));
     }
-    const hr_config_adapter *adapter = &config->train.adapter;
-    json_t *all = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "kind",
-                            adapter->kind == HR_ADAPTER_NPT ? "npt" : "lora", "base", report->base,
-                            "rank", (json_int_t)adapter->rank, "tensors",
-                            (json_int_t)report->tensors, "parameters",
-                            (json_int_t)report->parameters, "bytes", (json_int_t)report->bytes,
-                            "dtype", report->dtype, "modules", modules);
-    json_t *more = adapter->kind == HR_ADAPTER_NPT
-                       ? json_pack("{s:s, s:I, s:f, s:s}", "form", forms[adapter->form], "triples",
-                                   (json_int_t)adapter->triples, "scale", adapter->scale, "layers",
-                                   adapter->layers)
-                       : json_pack("{s:f, s:b, s:b}", "alpha", adapter->alpha, "rslora",
-                                   adapter->rslora, "dora", adapter->dora);
+    json_t *all = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "kind", is_npt(config) ? "npt" : "lora", "base",
+        report->base, "rank", (json_int_t)hr_config_integer(config, "train.adapter.rank"),
+        "tensors", (json_int_t)report->tensors, "parameters", (json_int_t)report->parameters,
+        "bytes", (json_int_t)report->bytes, "dtype", report->dtype, "modules", modules);
+    json_t *more = is_npt(config)
+                       ? json_pack("{s:s, s:I, s:f, s:s}", "form",
+                                   word_of(config, "train.adapter.form", form), "triples",
+                                   (json_int_t)hr_config_integer(config, "train.adapter.triples"),
+                                   "scale", hr_config_real(config, "train.adapter.scale"), "layers",
+                                   hr_config_text(config, "train.adapter.layers"))
+                       : json_pack("{s:f, s:b, s:b}", "alpha",
+                                   hr_config_real(config, "train.adapter.alpha"), "rslora",
+                                   (int)hr_config_integer(config, "train.adapter.rslora"), "dora",
+                                   (int)hr_config_integer(config, "train.adapter.dora"));
     json_object_update(all, more);
     json_decref(more);
     return hr_cli_print_json(all, JSON_REAL_PRECISION(9));
@@ -53,48 +67,61 @@ static void print_module(const hr_adapter_module *m)
            hr_cli_count(m->parameters));
 }
 
+static void print_text(const hr_adapter_report *report)
+{
+    const hr_config *config = report->config;
+    char bytes[64], form[HR_TAKES_BYTES];
+    const long long rank = hr_config_integer(config, "train.adapter.rank");
+    const char *layers = hr_config_text(config, "train.adapter.layers");
+    if (is_npt(config)) {
+        const bool diagonal = !strcmp(word_of(config, "train.adapter.form", form), "diagonal");
+        printf("NPT, %s, rank %lld, %s %g\n", form, rank, diagonal ? "scale" : "triples",
+               diagonal ? hr_config_real(config, "train.adapter.scale")
+                        : (double)hr_config_integer(config, "train.adapter.triples"));
+    } else {
+        printf("%s, rank %lld, alpha %g%s\n",
+               hr_config_integer(config, "train.adapter.dora") ? "DoRA" : "LoRA", rank,
+               hr_config_real(config, "train.adapter.alpha"),
+               hr_config_integer(config, "train.adapter.rslora") ? ", scaled by alpha / sqrt(rank)"
+                                                                 : "");
+    }
+    printf("  base        %s\n", *report->base ? report->base : "unknown");
+    printf("  parameters  %s in %lld tensors of %s, %s\n", hr_cli_count(report->parameters),
+           (long long)report->tensors, report->dtype, hr_bytes_print(report->bytes, bytes));
+    if (*layers) printf("  layers      %s\n", layers);
+    printf("\n  %-32s %7s %9s %17s\n", "module", "count", "rank", "parameters");
+    for (int32_t i = 0; i < report->module_count; i++) print_module(&report->modules[i]);
+}
+
 int hr_cli_adapter_info(const hr_cli_arguments *arguments)
 {
     hr_adapter_report report;
     hr_error err;
-    char bytes[64];
+    int code = HR_OK;
     if (hr_adapter_inspect(arguments->operands[0], &report, &err) != HR_OK)
-        return hr_cli_fail(&err);
-    if (arguments->values[HR_OPTION_JSON]) return print_json(&report);
-    const hr_config *config = &report.config;
-    if (config->train.adapter.kind == HR_ADAPTER_NPT)
-        printf("NPT, %s, rank %lld, %s %g\n", forms[config->train.adapter.form],
-               (long long)config->train.adapter.rank,
-               config->train.adapter.form == HR_NPT_DIAGONAL ? "scale" : "triples",
-               config->train.adapter.form == HR_NPT_DIAGONAL
-                   ? config->train.adapter.scale
-                   : (double)config->train.adapter.triples);
-    else
-        printf("%s, rank %lld, alpha %g%s\n", config->train.adapter.dora ? "DoRA" : "LoRA",
-               (long long)config->train.adapter.rank, config->train.adapter.alpha,
-               config->train.adapter.rslora ? ", scaled by alpha / sqrt(rank)" : "");
-    printf("  base        %s\n", *report.base ? report.base : "unknown");
-    printf("  parameters  %s in %lld tensors of %s, %s\n", hr_cli_count(report.parameters),
-           (long long)report.tensors, report.dtype, hr_bytes_print(report.bytes, bytes));
-    if (*config->train.adapter.layers) printf("  layers      %s\n", config->train.adapter.layers);
-    printf("\n  %-32s %7s %9s %17s\n", "module", "count", "rank", "parameters");
-    for (int32_t i = 0; i < report.module_count; i++) print_module(&report.modules[i]);
-    return HR_OK;
+        code = hr_cli_fail(&err);
+    else if (arguments->values[HR_OPTION_JSON]) code = print_json(&report);
+    else print_text(&report);
+    hr_config_free(report.config);
+    return code;
 }
 
 int hr_cli_adapter_capture(const hr_cli_arguments *arguments)
 {
     hr_evaluate_result result;
     hr_error err;
-    hr_evaluate_request request = { .prompt = arguments->values[HR_OPTION_PROMPT],
+    hr_infer_request model;
+    hr_evaluate_request request = { .size = sizeof request,
+                                    .model = &model,
+                                    .prompt = arguments->values[HR_OPTION_PROMPT],
                                     .tokens = arguments->values[HR_OPTION_TOKENS],
                                     .capture_out = arguments->operands[2],
                                     .positions = arguments->values[HR_OPTION_POSITIONS],
                                     .scratch = getenv("TMPDIR") };
-    hr_status status = hr_cli_model(arguments, &request.model, &err);
+    hr_status status = hr_cli_model(arguments, &model, &err);
     const char *adapter = arguments->operands[1];
-    request.model.adapters = &adapter;
-    request.model.adapter_count = 1;
+    model.adapters = &adapter;
+    model.adapter_count = 1;
     if (status == HR_OK && !request.prompt == !request.tokens)
         status = hr_fail(&err, HR_USAGE, "give one of --prompt TEXT and --tokens FILE.safetensors");
     if (status == HR_OK) status = hr_evaluate(&request, &result, &err);

@@ -167,11 +167,13 @@ static hr_status print_checked(const hr_cli_arguments *arguments, const hr_audit
                    count == 1 ? "" : "s", wrong == 1 ? "is" : "are");
 }
 
-/* Reads the file, for a device if it is not null. The report is for free(). */
+/* Reads the file, for a device if it is not null. The report is for free(), and its config
+ * for hr_config_free(). */
 static hr_status read_report(const hr_cli_arguments *arguments, const hr_device_choice *device,
                              hr_audit_report **report, hr_error *err)
 {
-    hr_audit_request request = { .lacks_bf16 = device &&
+    hr_audit_request request = { .size = sizeof request,
+                                 .lacks_bf16 = device &&
                                                !hr_device_has(device->device, HR_DEVICE_BF16),
                                  .memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES),
                                  .memory_bytes = HR_AUDIT_MEMORY_BYTES,
@@ -209,10 +211,11 @@ static hr_status plan_and_print(const hr_cli_arguments *arguments, hr_audit_repo
                                 hr_error *err)
 {
     hr_cli_audit_plan plan;
-    const hr_config config = (*report)->config;
+    hr_config *config = (*report)->config;
     free(*report);
     *report = NULL;
-    hr_status status = hr_cli_audit_make_plan(arguments, &config, &plan, err);
+    hr_status status = hr_cli_audit_make_plan(arguments, config, &plan, err);
+    hr_config_free(config);
     if (status == HR_OK) status = read_report(arguments, plan.device, report, err);
     if (status == HR_OK) status = hr_cli_audit_print(arguments, *report, &plan, err);
     free(plan.own);
@@ -227,6 +230,7 @@ int hr_cli_audit(const hr_cli_arguments *arguments)
     if (status == HR_OK && report->kind <= HR_AUDIT_MARKDOWN)
         status = print_checked(arguments, report, &err);
     else if (status == HR_OK) status = plan_and_print(arguments, &report, &err);
+    if (report) hr_config_free(report->config);
     free(report);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

@@ -122,7 +122,7 @@ static void print_verdict(const audit *a)
 static void print_plan(const audit *a)
 {
     const hr_plan_answer *p = &a->plan->answer;
-    const hr_config *config = &a->report->config;
+    const hr_config *config = a->report->config;
     const char *here = a->device ? "" : " this machine";
     char needed[64], available[64];
     if (a->plan->status == HR_OK && p->stage_count)
@@ -131,8 +131,9 @@ static void print_plan(const audit *a)
     else if (a->plan->status == HR_OK)
         printf("headroom: fits%s: %s, %s sequence%s of %s tokens at a time, batch %s\n", here,
                hr_bytes_print(p->process_bytes, needed), hr_cli_count(p->micro_batch),
-               p->micro_batch == 1 ? "" : "s", hr_cli_count(config->train.seq_len),
-               hr_cli_count(config->train.batch));
+               p->micro_batch == 1 ? "" : "s",
+               hr_cli_count(hr_config_integer(config, "train.seq_len")),
+               hr_cli_count(hr_config_integer(config, "train.batch")));
     else if (a->plan->status == HR_NO_FIT && p->minimum_bytes > 0)
         printf("headroom: does not fit%s: at least %s of %s\n", here,
                hr_bytes_print(p->minimum_bytes, needed),
@@ -421,7 +422,7 @@ static void print_json(const audit *a)
 
 static hr_status make_estimate(audit *a, hr_error *err)
 {
-    const int64_t bytes = hr_estimate_bytes(&a->report->config);
+    const int64_t bytes = hr_estimate_bytes(a->report->config);
     const int64_t budget = a->device ? hr_cli_estimate_memory(a->device) : 0;
     void *memory = malloc((size_t)bytes);
     if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for an estimate");
@@ -478,7 +479,8 @@ hr_status hr_cli_audit_make_plan(const hr_cli_arguments *arguments, const hr_con
         status = hr_devices_choose(device, plan->own, 1, &plan->choice, &count, err);
     if (status != HR_OK) return status;
     if (device) plan->device = &plan->choice;
-    const hr_plan_outputs outputs = { .calibrations = hr_cli_calibrations(directory,
+    const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                      .calibrations = hr_cli_calibrations(directory,
                                                                           sizeof directory),
                                       .device = plan->device,
                                       .progress = { hr_cli_planning_show, &planning } };

@@ -51,7 +51,7 @@ hr_status hr_cli_take_cache(hr_config *config, int64_t *limit_bytes, hr_error *e
 {
     char directory[HR_PATH_BYTES];
     *limit_bytes = 0;
-    if (config->train.out[0] || config->data.cache[0]) return HR_OK;
+    if (*hr_config_text(config, "train.out") || *hr_config_text(config, "data.cache")) return HR_OK;
     const char *cache = hr_cli_calibrations(directory, sizeof directory);
     hr_status status = read_limit(limit_variable, getenv(limit_variable), limit_bytes, err);
     if (status == HR_OK && cache) status = hr_config_set(config, "data.cache", cache, err);

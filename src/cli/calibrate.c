@@ -161,7 +161,8 @@ int hr_cli_calibrate(const hr_cli_arguments *arguments)
     struct tm today;
     hr_error err;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
-    hr_calibrate_request request = { .directory = directory,
+    hr_calibrate_request request = { .size = sizeof request,
+                                     .directory = directory,
                                      .date = date,
                                      .kernels = arguments->values[HR_OPTION_KERNELS],
                                      .checks = HR_CALIBRATE_CHECKS_DEFAULT,

@@ -203,8 +203,12 @@ HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_conf
 HR_MUST_CHECK hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config,
                                            hr_error *err);
 
-/* For questions about one length and batch: leaves train.stages out, and says so. */
-void hr_cli_leave_stages(hr_config *config);
+/* For questions about one length and batch: leaves train.stages out, and says so. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_leave_stages(hr_config *config, hr_error *err);
+
+/* A command with settings of its own. Returns the exit code. */
+typedef int hr_cli_config_command(const hr_cli_arguments *arguments, hr_config *config);
+int hr_cli_with_config(const hr_cli_arguments *arguments, hr_cli_config_command *command);
 
 /* A recipe of presets/: its name and its YAML. */
 typedef struct {

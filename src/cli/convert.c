@@ -9,7 +9,8 @@
 static int convert(const hr_cli_arguments *arguments, const char *adapter, const char *destination)
 {
     const char *shard = arguments->values[HR_OPTION_SHARD_BYTES];
-    hr_convert_request request = { .source = arguments->operands[0],
+    hr_convert_request request = { .size = sizeof request,
+                                   .source = arguments->operands[0],
                                    .destination = destination,
                                    .prefix = arguments->values[HR_OPTION_PREFIX],
                                    .dtype = arguments->values[HR_OPTION_DTYPE],

@@ -130,16 +130,15 @@ static void print_json(screen *s)
     (void)hr_cli_print_json(all, 0);
 }
 
-int hr_cli_data(const hr_cli_arguments *arguments)
+static int inspect(const hr_cli_arguments *arguments, hr_config *config)
 {
-    hr_config config;
     hr_error err;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     int64_t cache_limit_bytes;
-    if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
-        hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
+    if (hr_cli_recipe(arguments, config, &err) != HR_OK ||
+        hr_cli_take_cache(config, &cache_limit_bytes, &err) != HR_OK ||
+        hr_cli_leave_stages(config, &err) != HR_OK)
         return hr_cli_fail(&err);
-    hr_cli_leave_stages(&config);
     const bool json = arguments->values[HR_OPTION_JSON];
     if (json) s.texts = json_array();
     if (json) s.samples = json_array();
@@ -152,10 +151,15 @@ int hr_cli_data(const hr_cli_arguments *arguments)
         .cache_limit_bytes = cache_limit_bytes,
         .interrupts = hr_cli_catch_signals(NULL),
     };
-    const hr_status status = hr_data_inspect(&config, &events, &err);
+    const hr_status status = hr_data_inspect(config, &events, &err);
     hr_progress_end(&s.progress);
     if (json && status == HR_OK) print_json(&s);
     if (status == HR_OK) return HR_OK;
     const int code = hr_cli_fail(&err);
     return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
+}
+
+int hr_cli_data(const hr_cli_arguments *arguments)
+{
+    return hr_cli_with_config(arguments, inspect);
 }

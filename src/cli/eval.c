@@ -9,12 +9,12 @@
 
 #include "cli.h"
 
-static hr_status read_request(const hr_cli_arguments *arguments, hr_evaluate_request *request,
-                              hr_error *err)
+static hr_status read_request(const hr_cli_arguments *arguments, hr_infer_request *model,
+                              hr_evaluate_request *request, hr_error *err)
 {
     static const hr_cli_option_id windows[] = { HR_OPTION_CONTEXT, HR_OPTION_STRIDE };
     int64_t *const sizes[] = { &request->context, &request->stride };
-    hr_status status = hr_cli_model(arguments, &request->model, err);
+    hr_status status = hr_cli_model(arguments, model, err);
     for (int32_t i = 0; i < 2 && status == HR_OK; i++) {
         const char *given = arguments->values[windows[i]];
         status = hr_cli_whole(arguments, windows[i], sizes[i], err);
@@ -117,7 +117,10 @@ static void show_working(void *context, const char *work, int64_t done, int64_t 
 
 int hr_cli_eval(const hr_cli_arguments *arguments)
 {
-    hr_evaluate_request request = { .tokens = arguments->values[HR_OPTION_TOKENS],
+    hr_infer_request model;
+    hr_evaluate_request request = { .size = sizeof request,
+                                    .model = &model,
+                                    .tokens = arguments->values[HR_OPTION_TOKENS],
                                     .text = arguments->values[HR_OPTION_TEXT_FILE],
                                     .choices = arguments->values[HR_OPTION_CHOICES],
                                     .keys = (const char *const *)arguments->operands + 1,
@@ -127,11 +130,11 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
                                     .scratch = getenv("TMPDIR") };
     hr_evaluate_result result;
     hr_error err;
-    hr_status status = read_request(arguments, &request, &err);
+    hr_status status = read_request(arguments, &model, &request, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
-    request.model.working = show_working;
-    request.model.working_context = &s;
+    model.working = show_working;
+    model.working_context = &s;
     status = hr_evaluate(&request, &result, &err);
     hr_progress_end(&s.progress);
     if (status != HR_OK) {

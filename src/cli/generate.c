@@ -40,12 +40,12 @@ static bool print_text(void *context, int32_t id, const char *text, int64_t byte
     return false;
 }
 
-static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_request *request,
-                              hr_error *err)
+static hr_status read_request(const hr_cli_arguments *arguments, hr_infer_request *model,
+                              hr_generate_request *request, hr_error *err)
 {
     hr_sampling *s = &request->sampling;
     int64_t seed = 0;
-    hr_status status = hr_cli_model(arguments, &request->model, err);
+    hr_status status = hr_cli_model(arguments, model, err);
     if (status == HR_OK)
         status = hr_cli_whole(arguments, HR_OPTION_MAX_TOKENS, &request->tokens, err);
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_CHUNK, &request->chunk, err);
@@ -100,7 +100,10 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
                  .progress = hr_progress_begin(STDERR_FILENO) };
     int32_t stop_count;
     const char *const *stops = hr_cli_repeated(arguments, HR_OPTION_STOP, &stop_count);
+    hr_infer_request model;
     hr_generate_request request = {
+        .size = sizeof request,
+        .model = &model,
         .prompt = arguments->values[HR_OPTION_PROMPT],
         .prompt_file = arguments->values[HR_OPTION_FILE],
         .prompt_ids = arguments->values[HR_OPTION_PROMPT_IDS],
@@ -115,9 +118,9 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     };
     hr_generate_result result;
     hr_error err;
-    if (read_request(arguments, &request, &err) != HR_OK) return hr_cli_fail(&err);
-    request.model.working = show_working;
-    request.model.working_context = &a;
+    if (read_request(arguments, &model, &request, &err) != HR_OK) return hr_cli_fail(&err);
+    model.working = show_working;
+    model.working_context = &a;
     const hr_status status = hr_generate(&request, &result, &err);
     hr_progress_end(&a.progress);
     if (a.lost) { /* main.c reports write errors on standard output, for all commands */

@@ -66,6 +66,7 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
     if (place && strcmp(place, "memory") != 0 && strcmp(place, "file") != 0)
         return hr_fail(err, HR_USAGE, "--weights-in takes memory or file; got %.40s", place);
     *request = (hr_infer_request){
+        .size = sizeof(hr_infer_request),
         .folder = arguments->operands[0],
         .tokenizer = tokenizer,
         .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16 : HR_FORMAT_FP32,

@@ -50,7 +50,8 @@ static hr_status read_seconds(const char *text, double *seconds, hr_error *err)
 
 int hr_cli_pack(const hr_cli_arguments *arguments)
 {
-    hr_pack_request request = { .file = arguments->operands[0],
+    hr_pack_request request = { .size = sizeof request,
+                                .file = arguments->operands[0],
                                 .out = arguments->values[HR_OPTION_PACK_OUT],
                                 .capacity_bytes = -1 };
     const char *capacity = arguments->values[HR_OPTION_CAPACITY];

@@ -220,7 +220,8 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
     char *text = calloc(1, (size_t)text_bytes);
     hr_plan_details *details = calloc(1, sizeof *details);
     hr_plan_stage *stages = calloc(HR_STAGES_MAX, sizeof *stages);
-    hr_plan_outputs outputs = { .file = arguments->values[HR_OPTION_PLAN_OUT],
+    hr_plan_outputs outputs = { .size = sizeof outputs,
+                                .file = arguments->values[HR_OPTION_PLAN_OUT],
                                 .text = text,
                                 .text_bytes = text_bytes,
                                 .program = program,
@@ -322,18 +323,17 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
     return HR_OK;
 }
 
-int hr_cli_plan(const hr_cli_arguments *arguments)
+static int answer(const hr_cli_arguments *arguments, hr_config *config)
 {
-    hr_config config;
     hr_error err;
     char directory[HR_PATH_BYTES];
     hr_status status = check_options(arguments, &err);
     const bool grid = hr_cli_is_grid(arguments) ||
                       (arguments->values[HR_OPTION_AS] && arguments->values[HR_OPTION_LARGEST]);
-    if (status == HR_OK && grid) status = hr_cli_recipe_keys(arguments, &config, &err);
-    else if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
+    if (status == HR_OK && grid) status = hr_cli_recipe_keys(arguments, config, &err);
+    else if (status == HR_OK) status = hr_cli_recipe(arguments, config, &err);
     const bool asks = grid || arguments->values[HR_OPTION_AS] || hr_cli_is_query(arguments);
-    if (status == HR_OK && asks) hr_cli_leave_stages(&config);
+    if (status == HR_OK && asks) status = hr_cli_leave_stages(config, &err);
     if (status == HR_OK) status = hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     hr_device_choice choice;
@@ -342,18 +342,23 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     status = hr_cli_device(arguments, &own, &choice, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     const char *schedule = arguments->values[HR_OPTION_SCHEDULE];
-    if (schedule) status = hr_plan_schedule(&config, schedule, &err);
+    if (schedule) status = hr_plan_schedule(config, schedule, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     const char *calibrations = hr_cli_calibrations(directory, sizeof directory);
     /* Without mmap in malloc: a mapping would count as part of the image, and this plan would
      * differ from the one that `train` makes. */
     mallopt(M_MMAP_MAX, 0);
-    if (grid) status = hr_cli_grid(arguments, &config, calibrations, own, &err);
+    if (grid) status = hr_cli_grid(arguments, config, calibrations, own, &err);
     else if (arguments->values[HR_OPTION_AS])
-        status = hr_cli_estimate(arguments, &config, calibrations, device, &err);
+        status = hr_cli_estimate(arguments, config, calibrations, device, &err);
     else if (hr_cli_is_query(arguments))
-        status = hr_cli_query(arguments, &config, calibrations, device, &err);
-    else status = plan(arguments, &config, calibrations, device, &err);
+        status = hr_cli_query(arguments, config, calibrations, device, &err);
+    else status = plan(arguments, config, calibrations, device, &err);
     free(own);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
+}
+
+int hr_cli_plan(const hr_cli_arguments *arguments)
+{
+    return hr_cli_with_config(arguments, answer);
 }

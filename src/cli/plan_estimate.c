@@ -264,7 +264,8 @@ hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *co
                           const char *calibrations, const hr_device_choice *device, hr_error *err)
 {
     static answers all;
-    const hr_plan_outputs outputs = { .calibrations = calibrations,
+    const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                      .calibrations = calibrations,
                                       .device = device,
                                       .details = &all.details };
     memset(&all, 0, sizeof all);
@@ -276,7 +277,8 @@ hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *co
     if (status == HR_USAGE || status == HR_CORRUPT)
         return hr_fail(err, status, "%s", all.plan_error.message);
     all.memory = device ? hr_cli_estimate_memory(device) : all.plan.available_bytes;
-    all.budgeted = !device && config->memory.budget > 0 && all.memory <= config->memory.budget;
+    const int64_t budget = hr_config_integer(config, "memory.budget");
+    all.budgeted = !device && budget > 0 && all.memory <= budget;
     if (arguments->values[HR_OPTION_JSON]) print_json(&all);
     else print_text(&all);
     return HR_OK;

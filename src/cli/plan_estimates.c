@@ -18,7 +18,7 @@ typedef struct {
     int32_t device_count; /* 0: the budget */
     hr_grid_axis axes[HR_GRID_AXES_MOST];
     int32_t axis_count;
-    hr_config config;
+    hr_config *config;
 } asking;
 
 typedef struct {
@@ -41,7 +41,7 @@ static int32_t places(const asking *a)
 static int64_t memory_of(const asking *a, int32_t device)
 {
     return a->device_count ? hr_cli_estimate_memory(device_of(a, device))
-                           : a->recipe->memory.budget;
+                           : hr_config_integer(a->recipe, "memory.budget");
 }
 
 static const char *place_of(const asking *a, int32_t device)
@@ -59,11 +59,11 @@ static void estimate(asking *a, int32_t device, estimated *e)
 {
     hr_estimate_settings settings;
     hr_estimate_answer answer;
-    hr_status status = hr_config_adopt(&a->config, &e->why);
-    if (status == HR_OK) status = hr_config_adopt_data(&a->config, &e->why);
-    if (status == HR_OK) status = hr_config_check(&a->config, &e->why);
+    hr_status status = hr_config_adopt(a->config, &e->why);
+    if (status == HR_OK) status = hr_config_adopt_data(a->config, &e->why);
+    if (status == HR_OK) status = hr_config_check(a->config, &e->why);
     if (status == HR_OK)
-        status = hr_cli_estimate_one(a->arguments, &a->config, device_of(a, device), &settings,
+        status = hr_cli_estimate_one(a->arguments, a->config, device_of(a, device), &settings,
                                      &answer, &e->why);
     e->legal = status == HR_OK;
     e->low = e->legal ? answer.low_bytes : 0;
@@ -102,9 +102,9 @@ static int64_t legal_from(asking *a, const char *key, int64_t value, int64_t mos
 {
     char text[HR_COUNT_BYTES];
     for (int64_t at = value; at <= most && at - value <= GAP_MOST; at++) {
-        a->config = *a->recipe;
+        hr_config_assign(a->config, a->recipe);
         snprintf(text, sizeof text, "%lld", (long long)at);
-        e->legal = hr_config_set(&a->config, key, text, &e->why) == HR_OK;
+        e->legal = hr_config_set(a->config, key, text, &e->why) == HR_OK;
         if (e->legal) estimate(a, device, e);
         if (e->legal) return at;
     }
@@ -230,7 +230,7 @@ static hr_status set_row(asking *a, int64_t row, char *label, int64_t label_byte
 {
     hr_status status = HR_OK;
     int64_t used = 0, points = 1;
-    a->config = *a->recipe;
+    hr_config_assign(a->config, a->recipe);
     for (int32_t i = 0; i < a->axis_count; i++) points *= a->axes[i].count;
     for (int32_t i = 0; i < a->axis_count; i++) {
         const hr_grid_axis *axis = &a->axes[i];
@@ -238,8 +238,7 @@ static hr_status set_row(asking *a, int64_t row, char *label, int64_t label_byte
         for (int32_t k = 0; k < axis->key_count; k++) {
             char value[HR_GRID_VALUE_BYTES];
             hr_grid_axis_value(axis, (int32_t)(row / points % axis->count), k, value);
-            if (status == HR_OK)
-                status = hr_config_set(&a->config, axis->keys[k]->name, value, err);
+            if (status == HR_OK) status = hr_config_set(a->config, axis->keys[k]->name, value, err);
             used += snprintf(label + used, (size_t)(label_bytes - used), "%s%.60s",
                              used ? " x " : "", value);
             json_object_set_new(values, axis->keys[k]->name, json_string(value));
@@ -311,20 +310,25 @@ hr_status hr_cli_estimates(const hr_cli_arguments *arguments, const hr_config *r
                            const hr_device_choice *devices, int32_t device_count, hr_error *err)
 {
     asking *a = calloc(1, sizeof *a);
-    if (!a) return hr_fail(err, HR_FAILURE, "out of memory for estimates");
+    if (a) a->config = hr_config_new();
+    if (!a || !a->config) {
+        free(a);
+        return hr_fail(err, HR_FAILURE, "out of memory for estimates");
+    }
     a->arguments = arguments;
     a->recipe = recipe;
     a->devices = devices;
     a->device_count = device_count;
     hr_estimate_settings settings;
     hr_status status = hr_cli_estimate_settings(arguments, recipe, device_of(a, 0), &settings, err);
-    if (status == HR_OK && !device_count && !recipe->memory.budget)
+    if (status == HR_OK && !device_count && !hr_config_integer(recipe, "memory.budget"))
         status = hr_fail(
             err, HR_USAGE,
             "--as with --largest, --grid or --devices needs memory to fit in: --device "
             "NAME, --devices LIST or --budget SIZE");
     if (status == HR_OK)
         status = arguments->values[HR_OPTION_LARGEST] ? largest(a, err) : grid(a, err);
+    hr_config_free(a->config);
     free(a);
     return status;
 }

@@ -249,7 +249,8 @@ static hr_status plan_cells(const hr_cli_arguments *arguments, const hr_config *
     hr_grid_axis axes[HR_GRID_AXES_MOST];
     hr_cli_planning planning;
     printing p = { .planning = json || csv ? NULL : &planning };
-    hr_grid_request request = { .config = config,
+    hr_grid_request request = { .size = sizeof request,
+                                .config = config,
                                 .axes = axes,
                                 .axis_count = arguments->repeated_count,
                                 .devices = devices,

@@ -169,7 +169,8 @@ hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *confi
     char *text = calloc(1, TEXT_BYTES);
     hr_status status;
     hr_cli_planning planning;
-    const hr_plan_query question = { .calibrations = calibrations,
+    const hr_plan_query question = { .size = sizeof question,
+                                     .calibrations = calibrations,
                                      .device = device,
                                      .text = text,
                                      .text_bytes = TEXT_BYTES,

@@ -206,7 +206,7 @@ static void print_json(const hr_profile_report *report)
 
 /* What is larger than a frame should be, for the deepest calls are those of a run. */
 typedef struct {
-    hr_config config;
+    hr_config *config;
     hr_profile_report report;
     hr_profile_files files; /* their memory follows */
 } profiling;
@@ -218,13 +218,14 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
     int64_t steps = HR_PROFILE_STEPS_DEFAULT;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO),
                  .json = arguments->values[HR_OPTION_JSON] };
-    hr_train_options options = { .events = { .context = &s,
+    hr_train_options options = { .size = sizeof options,
+                                 .events = { .context = &s,
                                              .preparing = show_preparing,
                                              .working = show_working,
                                              .trouble = show_trouble } };
-    if (hr_cli_recipe(arguments, &p->config, &err) != HR_OK) return hr_cli_fail(&err);
-    *p->config.train.out = 0;
-    if (hr_cli_take_cache(&p->config, &options.cache_limit_bytes, &err) != HR_OK ||
+    if (hr_cli_recipe(arguments, p->config, &err) != HR_OK ||
+        hr_config_set(p->config, "train.out", "", &err) != HR_OK ||
+        hr_cli_take_cache(p->config, &options.cache_limit_bytes, &err) != HR_OK ||
         hr_cli_whole(arguments, HR_OPTION_PROFILE_STEPS, &steps, &err) != HR_OK)
         return hr_cli_fail(&err);
     if (steps < 1 || steps > HR_PROFILE_STEPS_MOST) {
@@ -233,7 +234,7 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
     }
     options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
     options.interrupts = hr_cli_catch_signals(NULL);
-    const hr_status status = hr_profile(&p->config, &options, steps, &p->files, &p->report, &err);
+    const hr_status status = hr_profile(p->config, &options, steps, &p->files, &p->report, &err);
     hr_progress_end(&s.progress);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
@@ -244,7 +245,7 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
     return HR_OK;
 }
 
-int hr_cli_profile(const hr_cli_arguments *arguments)
+static int with_report(const hr_cli_arguments *arguments, hr_config *config)
 {
     hr_error err;
     const char *trace = arguments->values[HR_OPTION_TRACE];
@@ -259,7 +260,13 @@ int hr_cli_profile(const hr_cli_arguments *arguments)
     }
     char *memory = (char *)p + own;
     p->files = (hr_profile_files){ { trace, memory }, { page, memory + trace_bytes } };
+    p->config = config;
     const int code = profile(arguments, p);
     free(p);
     return code;
+}
+
+int hr_cli_profile(const hr_cli_arguments *arguments)
+{
+    return hr_cli_with_config(arguments, with_report);
 }

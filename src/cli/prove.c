@@ -149,7 +149,7 @@ static const char *directory_of(const hr_cli_arguments *arguments)
 
 /* What is larger than a frame should be, for the deepest calls are those of a run. */
 typedef struct {
-    hr_config config;
+    hr_config *config;
     hr_prove_report report;
 } proving;
 
@@ -160,6 +160,7 @@ static int prove(const hr_cli_arguments *arguments, proving *p)
     screen s = { .progress = hr_progress_begin(STDERR_FILENO),
                  .json = arguments->values[HR_OPTION_JSON] };
     hr_prove_options options = {
+        .size = sizeof options,
         .events = { .context = &s,
                     .begun = show_begun,
                     .proved = show_proved,
@@ -167,15 +168,15 @@ static int prove(const hr_cli_arguments *arguments, proving *p)
         .only = arguments->values[HR_OPTION_ONLY],
         .directory = directory_of(arguments),
     };
-    if (hr_cli_recipe(arguments, &p->config, &err) != HR_OK ||
-        hr_cli_take_cache(&p->config, &options.cache_limit_bytes, &err) != HR_OK ||
-        read_steps(arguments, &options.steps, &err) != HR_OK)
+    if (hr_cli_recipe(arguments, p->config, &err) != HR_OK ||
+        hr_cli_take_cache(p->config, &options.cache_limit_bytes, &err) != HR_OK ||
+        read_steps(arguments, &options.steps, &err) != HR_OK ||
+        hr_cli_leave_stages(p->config, &err) != HR_OK)
         return hr_cli_fail(&err);
-    hr_cli_leave_stages(&p->config);
     options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
     options.interrupts = hr_cli_catch_signals("\nheadroom: stopped at once; the temporary "
                                               "directory headroom-prove-* is left\n");
-    const hr_status status = hr_prove(&p->config, &options, &p->report, &err);
+    const hr_status status = hr_prove(p->config, &options, &p->report, &err);
     hr_progress_end(&s.progress);
     if (s.json && p->report.proof_count) print_json(&p->report);
     else if (p->report.proof_count) print_end(&p->report);
@@ -185,7 +186,7 @@ static int prove(const hr_cli_arguments *arguments, proving *p)
     return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }
 
-int hr_cli_prove(const hr_cli_arguments *arguments)
+static int with_report(const hr_cli_arguments *arguments, hr_config *config)
 {
     hr_error err;
     proving *p = malloc(sizeof *p);
@@ -194,7 +195,13 @@ int hr_cli_prove(const hr_cli_arguments *arguments)
                       HR_PROOFS_MOST);
         return hr_cli_fail(&err);
     }
+    p->config = config;
     const int code = prove(arguments, p);
     free(p);
     return code;
+}
+
+int hr_cli_prove(const hr_cli_arguments *arguments)
+{
+    return hr_cli_with_config(arguments, with_report);
 }

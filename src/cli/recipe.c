@@ -16,7 +16,7 @@ static void warn_deprecated_keys(const hr_config *config)
 {
     const hr_renamed_key *key;
     for (int32_t i = 0; (key = hr_config_renamed(i)); i++)
-        if (config->old_names >> i & 1)
+        if (hr_config_used_old_name(config, i))
             fprintf(stderr, "headroom: %s is deprecated: use %s\n", key->old_name, key->name);
 }
 
@@ -28,29 +28,26 @@ const char *hr_cli_key_name(const char *name)
     return now;
 }
 
-/* Takes the model of model.from. Says which one is used if the recipe describes another. */
-static hr_status adopt(hr_config *config, hr_error *err)
+/* Says that the model of model.from is used, if the recipe describes another. */
+static void say_adopted(const hr_config *given, const hr_config *config)
 {
-    const hr_config given = *config;
     const hr_key *key;
     char first[HR_PATH_BYTES] = "";
     int32_t count = 0;
-    const hr_status status = hr_config_adopt(config, err);
-    if (status != HR_OK) return status;
     for (int32_t i = 0; (key = hr_config_key(i)); i++) {
         char before[HR_VALUE_BYTES], now[HR_VALUE_BYTES];
-        if (strncmp(key->name, "model.", 6) != 0 || !(given.from_recipe[i / 64] >> i % 64 & 1) ||
-            hr_config_get(&given, key->name, before, sizeof before, NULL) != HR_OK ||
+        if (strncmp(key->name, "model.", 6) != 0 || !hr_config_from_recipe(given, key->name) ||
+            hr_config_get(given, key->name, before, sizeof before, NULL) != HR_OK ||
             hr_config_get(config, key->name, now, sizeof now, NULL) != HR_OK ||
             !strcmp(before, now))
             continue;
         if (!count++) snprintf(first, sizeof first, "%s=%.40s", key->name, before);
     }
-    if (!count) return HR_OK;
-    fprintf(stderr, "headroom: using the model in %s; the recipe's %s", config->model.from, first);
+    if (!count) return;
+    fprintf(stderr, "headroom: using the model in %s; the recipe's %s",
+            hr_config_text(config, "model.from"), first);
     if (count > 1) fprintf(stderr, " and %d other model key%s", count - 1, count > 2 ? "s" : "");
     fprintf(stderr, " %s ignored\n", count > 1 ? "are" : "is");
-    return HR_OK;
 }
 
 /* Finds named corpora in data/, $HEADROOM_DATA and the cache directory, if there is one. */
@@ -67,46 +64,59 @@ static void find_corpora(hr_config *config)
     hr_data_find_corpora(config, folders, count);
 }
 
-/* Takes what the data determine. Says which keys synthetic ids do not use. */
-static hr_status adopt_data(hr_config *config, hr_error *err)
+/* Says which keys synthetic ids do not use. */
+static void say_synthetic(const hr_config *given, const hr_config *config)
 {
-    const hr_config given = *config;
-    find_corpora(config);
-    const hr_status status = hr_config_adopt_data(config, err);
-    if (status != HR_OK || !hr_config_is_synthetic(config)) return status;
-    const bool tokenizer = strcmp(given.data.tokenizer, config->data.tokenizer) != 0;
-    const bool samples = given.train.sample_tokens != config->train.sample_tokens;
+    const bool tokenizer = strcmp(hr_config_text(given, "data.tokenizer"),
+                                  hr_config_text(config, "data.tokenizer")) != 0;
+    const bool samples = hr_config_integer(given, "train.sample_tokens") !=
+                         hr_config_integer(config, "train.sample_tokens");
     if (tokenizer || samples)
         fprintf(stderr, "headroom: synthetic ids have no text: %s%s%s not used\n",
                 tokenizer ? "data.tokenizer" : "", tokenizer && samples ? " and " : "",
                 !samples    ? " is"
                 : tokenizer ? "train.sample_tokens are"
                             : "train.sample_tokens is");
+}
+
+/* Takes the model of model.from and what the data determine. */
+static hr_status adopt(hr_config *config, hr_error *err)
+{
+    hr_config *given = hr_config_copy(config);
+    if (!given) return hr_fail(err, HR_FAILURE, "out of memory for a recipe");
+    hr_status status = hr_config_adopt(config, err);
+    if (status == HR_OK) say_adopted(given, config);
+    if (status == HR_OK) find_corpora(config);
+    if (status == HR_OK) status = hr_config_adopt_data(config, err);
+    if (status == HR_OK && hr_config_is_synthetic(config)) say_synthetic(given, config);
+    hr_config_free(given);
     return status;
 }
 
 /* Replaces a recipe by one of its stages. */
 static hr_status take_stage(const char *number, hr_config *config, hr_error *err)
 {
-    hr_config stage;
     char *end;
     const long index = strtol(number, &end, 10);
     if (*end || end == number || index < 1 || index > HR_STAGES_MAX)
         return hr_fail(err, HR_USAGE, "--stage takes the number of a stage, from 1; got \"%.40s\"",
                        number);
-    const hr_status status = hr_config_stage_alone(config, (int32_t)index - 1, &stage, err);
-    if (status == HR_OK) *config = stage;
+    hr_config *all = hr_config_copy(config);
+    if (!all) return hr_fail(err, HR_FAILURE, "out of memory for a recipe");
+    const hr_status status = hr_config_stage_alone(all, (int32_t)index - 1, config, err);
+    hr_config_free(all);
     return status;
 }
 
-void hr_cli_leave_stages(hr_config *config)
+hr_status hr_cli_leave_stages(hr_config *config, hr_error *err)
 {
-    if (!config->train.stages[0]) return;
+    if (!*hr_config_text(config, "train.stages")) return HR_OK;
     fprintf(stderr,
             "headroom: train.stages is left out: this is about %lld x %lld tokens; --stage N is "
             "about a stage\n",
-            (long long)config->train.batch, (long long)config->train.seq_len);
-    config->train.stages[0] = 0;
+            (long long)hr_config_integer(config, "train.batch"),
+            (long long)hr_config_integer(config, "train.seq_len"));
+    return hr_config_set(config, "train.stages", "", err);
 }
 
 hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
@@ -128,7 +138,8 @@ hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *confi
     if (status == HR_OK && stage) status = take_stage(stage, config, err);
     /* In a recipe, 0 means no budget; --budget 0 is taken literally. */
     const char *budget = arguments->values[HR_OPTION_BUDGET];
-    if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))
+    if (status == HR_OK && budget && !hr_config_integer(config, "memory.budget") &&
+        strcmp(budget, "none"))
         return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size such as 700MiB, or none",
                        budget);
     return status;
@@ -144,6 +155,7 @@ static __attribute__((noinline)) hr_status choose_states(const hr_cli_arguments 
     hr_status status = hr_cli_device(arguments, &own, &choice, err);
     if (status != HR_OK) return status;
     const hr_plan_outputs outputs = {
+        .size = sizeof outputs,
         .device = arguments->values[HR_OPTION_DEVICE] ? &choice : NULL,
         .calibrations = hr_cli_calibrations(directory, sizeof directory),
     };
@@ -163,11 +175,23 @@ void hr_cli_warn_processor(void)
                 lacks);
 }
 
+int hr_cli_with_config(const hr_cli_arguments *arguments, hr_cli_config_command *command)
+{
+    hr_config *config = hr_config_new();
+    hr_error err;
+    if (!config) {
+        (void)hr_fail(&err, HR_FAILURE, "out of memory for a recipe");
+        return hr_cli_fail(&err);
+    }
+    const int code = command(arguments, config);
+    hr_config_free(config);
+    return code;
+}
+
 hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     hr_status status = hr_cli_recipe_keys(arguments, config, err);
     if (status == HR_OK) status = adopt(config, err);
-    if (status == HR_OK) status = adopt_data(config, err);
     if (status == HR_OK && hr_config_chooses_states(config))
         status = choose_states(arguments, config, err);
     if (status == HR_OK && !arguments->values[HR_OPTION_DEVICE]) hr_cli_warn_processor();

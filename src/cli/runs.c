@@ -106,11 +106,13 @@ static void read_recipe(hr_run *run)
     char path[HR_PATH_BYTES + 64];
     int64_t newest = -1; /* step of the newest checkpoint */
     const hr_checkpoint_events events = { .context = &newest, .found = take_newest };
-    hr_config_default(&run->recipe);
     if (hr_checkpoint_list(run->folder, false, &events, NULL, NULL) != HR_OK || newest < 0) return;
     snprintf(path, sizeof path, "%s/checkpoints/step-%012lld/recipe.yaml", run->folder,
              (long long)newest);
-    run->has_recipe = hr_config_read(&run->recipe, path, NULL) == HR_OK;
+    run->recipe = hr_config_new();
+    if (run->recipe && hr_config_read(run->recipe, path, NULL) == HR_OK) return;
+    hr_config_free(run->recipe);
+    run->recipe = NULL;
 }
 
 /* ---- text */
@@ -178,7 +180,7 @@ static void print_differences(const hr_run *runs, int32_t count)
         printf("\n");
     }
     for (int32_t i = 0; i < count; i++)
-        if (!runs[i].has_recipe)
+        if (!runs[i].recipe)
             printf("\n%s has no checkpoint, so its recipe is not known\n", runs[i].folder);
 }
 
@@ -228,6 +230,7 @@ int hr_cli_runs(const hr_cli_arguments *arguments)
     hr_run *runs = calloc((size_t)arguments->operand_count, sizeof *runs);
     hr_status status = runs ? compare(arguments, runs, &err)
                             : hr_fail(&err, HR_FAILURE, "out of memory for the runs");
+    for (int32_t i = 0; runs && i < arguments->operand_count; i++) hr_config_free(runs[i].recipe);
     free(runs);
     if (status == HR_OK) return HR_OK;
     fflush(stdout);

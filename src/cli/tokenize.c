@@ -111,7 +111,8 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
     hr_status status = open_setting(arguments, path, &setting, err);
     if (status == HR_OK) status = hr_tokenize_open(&tokenize, &setting, err);
     if (status != HR_OK) return status;
-    const hr_tokenize_request request = { .around = !arguments->values[HR_OPTION_BARE],
+    const hr_tokenize_request request = { .size = sizeof request,
+                                          .around = !arguments->values[HR_OPTION_BARE],
                                           .lines = arguments->values[HR_OPTION_JSONL] != NULL,
                                           .ids = s->prints ? ids : NULL,
                                           .end = s->prints ? end : NULL,

@@ -203,25 +203,25 @@ static void ignore_closed_reader(void)
     clearerr(stdout);
 }
 
-int hr_cli_train(const hr_cli_arguments *arguments)
+static int train(const hr_cli_arguments *arguments, hr_config *config)
 {
-    hr_config config;
     hr_error err;
     hr_train_result result;
     char calibrations[HR_PATH_BYTES];
     int64_t cache_limit_bytes;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     catch_requests();
-    if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
-        hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
+    if (hr_cli_recipe(arguments, config, &err) != HR_OK ||
+        hr_cli_take_cache(config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
-    s.saves = config.train.out[0];
+    s.saves = *hr_config_text(config, "train.out") != 0;
     s.quiet = arguments->values[HR_OPTION_QUIET];
     s.blocks = hr_cli_has_blocks();
     for (int32_t i = 0; i < arguments->repeated_count; i++)
         (void)hr_cli_key_name(arguments->repeated[i]); /* warns if the name is deprecated */
     const hr_cli_signals *signals = hr_cli_received_signals();
     const hr_train_options options = {
+        .size = sizeof options,
         .events = { .context = &s,
                     .preparing = show_preparing,
                     .working = show_working,
@@ -244,7 +244,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
         .saves = &saves,
         .reports = &reports,
     };
-    const hr_status status = hr_train(&config, &options, &result, &err);
+    const hr_status status = hr_train(config, &options, &result, &err);
     hr_progress_end(&s.progress);
     print_result(&s, &result);
     ignore_closed_reader();
@@ -256,4 +256,9 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     return status == HR_INTERRUPTED && !result.saved
                ? 128 + (signals->number ? (int)signals->number : SIGTERM)
                : code;
+}
+
+int hr_cli_train(const hr_cli_arguments *arguments)
+{
+    return hr_cli_with_config(arguments, train);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config/config.c - converts one key at a time between text and hr_config, using its table row. */
-#include "headroom/config.h"
+#include "config/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -196,6 +196,12 @@ const char *hr_config_file_holds(const hr_config *config)
 bool hr_config_freezes(const hr_config *config)
 {
     return config->train.freeze[0] || config->train.adapter.kind != HR_ADAPTER_NONE;
+}
+
+bool hr_config_chooses_states(const hr_config *config)
+{
+    return config->train.state.master == HR_MASTERS_AUTO ||
+           config->train.state.moments == HR_MOMENTS_AUTO;
 }
 
 hr_weights_choice hr_config_weights(const hr_config *config)

@@ -3,7 +3,7 @@
 #ifndef HR_CONFIG_CONFIG_KEYS_H
 #define HR_CONFIG_CONFIG_KEYS_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 typedef struct {
     hr_key key;

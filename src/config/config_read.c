@@ -4,7 +4,7 @@
  * libyaml gives events with line numbers. The table of keys is the only schema. Of YAML, only
  * mappings of single values are accepted, and lists of them for the few keys that take a list; the
  * error names anything else. */
-#include "headroom/config.h"
+#include "config/config.h"
 
 #include <stdio.h>
 #include <string.h>

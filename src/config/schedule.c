@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "config/config.h"
+
 static double factor(const hr_config *config, double done)
 {
     const double pi = 3.14159265358979323846, end = config->train.schedule.final_fraction;

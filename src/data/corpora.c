@@ -2,6 +2,7 @@
 /* data/corpora.c - replaces the names of corpora in a recipe by their files. */
 #include <string.h>
 
+#include "config/config.h"
 #include "corpus/named.h"
 #include "headroom/data.h"
 

@@ -3,7 +3,7 @@
 #ifndef HR_DATA_PATHS_H
 #define HR_DATA_PATHS_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* Checks that the texts are readable, and that weights, shards and `metrics` (null: none) can be
  * written to their paths. Creates nothing, because the plan may still be refused.

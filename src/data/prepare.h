@@ -5,7 +5,7 @@
 #define HR_DATA_PREPARE_H
 
 #include "checkpoint/hash.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "mem/memory.h"
 #include "text/batch.h"
 #include "text/text.h"

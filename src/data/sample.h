@@ -4,7 +4,7 @@
 #define HR_DATA_SAMPLE_H
 
 #include "base/region.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "text/word_vocabulary.h"
 
 typedef struct {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/writer.h"
+#include "config/config.h"
 #include "corpus/spec.h"
 
 bool hr_stage_texts_differ(const hr_config *config)

@@ -4,8 +4,8 @@
 #define HR_DATA_TEXTS_H
 
 #include "base/region.h"
+#include "config/config.h"
 #include "corpus/corpus.h"
-#include "headroom/config.h"
 #include "text/text.h"
 
 /* Whether the recipe names a text: files of token rows need no preparation. Pure. */

@@ -6,8 +6,8 @@
 
 #include "base/checked.h"
 #include "base/number.h"
+#include "config/config.h"
 #include "config/yaml_events.h"
-#include "headroom/config.h"
 #include "headroom/devices.h"
 
 enum { ROOT = 1, DEVICE, PEAKS }; /* open mappings */

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "headroom/devices.h"
 
 enum { PLAIN_BYTES = 2 * HR_DEVICE_NAME_BYTES, LISTED_MOST = 8, PREFIX_LETTERS = 2 };

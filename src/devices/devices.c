@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
-#include "headroom/config.h"
+#include "config/config.h"
 
 #define FORMAT_NAME(id, name) [HR_DEVICE_##id] = #name,
 static const char *const format_names[] = { HR_DEVICE_FORMAT_LIST(FORMAT_NAME) };

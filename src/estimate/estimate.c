@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "config/config.h"
 #include "estimate/model.h"
 
 enum { FP32 = 4, ID_BYTES = 8 };

@@ -2,6 +2,8 @@
 /* estimate/names.c - one table per family. */
 #include "estimate/names.h"
 
+#include "config/config.h"
+
 static const hr_estimate_names llama = { .prefix = "model.layers.%lld.",
                                          .parts = { [HR_WEIGHT_NORM_1] = "input_layernorm",
                                                     [HR_WEIGHT_NORM_2] = "post_attention_layernorm",

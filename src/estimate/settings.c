@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "base/words.h"
+#include "config/config.h"
 #include "headroom/estimate.h"
 #include "model/module_names.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/options.h"
 #include "evaluate/modulation.h"
 #include "evaluate/multiple_choice.h"
 #include "evaluate/output.h"
@@ -304,8 +305,8 @@ static hr_status plan(evaluation *e, hr_error *err)
     const hr_evaluate_request *request = e->request;
     hr_evaluate_result *result = e->result;
     hr_inference *session = &e->session;
-    const bool streams = request->model.place == HR_PLACE_FILE && !request->logits_out;
-    const bool widens = request->logits_out && request->model.format == HR_FORMAT_BF16;
+    const bool streams = request->model->place == HR_PLACE_FILE && !request->logits_out;
+    const bool widens = request->logits_out && request->model->format == HR_FORMAT_BF16;
     hr_status status = hr_inference_plan(session, err);
     set_sequences_at_a_time(
         result, hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences), streams);
@@ -544,7 +545,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
 {
     evaluation e = { .request = request,
                      .result = result,
-                     .session = { &request->model, &result->run, memory },
+                     .session = { request->model, &result->run, memory },
                      .source = { .file = -1, .tokens.file = -1, .ids.file = -1 },
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } },
@@ -566,12 +567,17 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     return status;
 }
 
-hr_status hr_evaluate(const hr_evaluate_request *request, hr_evaluate_result *result, hr_error *err)
+hr_status hr_evaluate(const hr_evaluate_request *given, hr_evaluate_result *result, hr_error *err)
 {
+    hr_evaluate_request request;
+    hr_infer_request model;
     hr_memory memory = { 0 };
     *result = (hr_evaluate_result){ 0 };
-    hr_status status = hr_memory_open(&memory, err);
-    if (status == HR_OK) status = evaluate_in(&memory, request, result, err);
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    if (status == HR_OK) status = hr_options_take(&model, sizeof model, request.model, err);
+    request.model = &model;
+    if (status == HR_OK) status = hr_memory_open(&memory, err);
+    if (status == HR_OK) status = evaluate_in(&memory, &request, result, err);
     hr_memory_close(&memory);
     return status;
 }

@@ -83,7 +83,7 @@ static hr_status check_tokenizer(place *p)
 {
     static const char *const pair[] = { "vocab.json", "merges.txt" };
     char folder[HR_PATH_BYTES], beside[HR_PATH_BYTES];
-    const char *path = p->request->model.tokenizer;
+    const char *path = p->request->model->tokenizer;
     if (!path || !strcmp(path, "bytes")) return HR_OK;
     if (hr_file_is_directory(path)) return check_folder(p, path);
     hr_status status = check_apart(p, path, is_read);
@@ -104,7 +104,7 @@ hr_status hr_place_check(const hr_evaluate_request *request, const char *option,
     hr_status status = check_apart(&p, request->tokens, is_read);
     if (status == HR_OK) status = check_apart(&p, request->text, is_read);
     if (status == HR_OK) status = check_apart(&p, request->choices, is_read);
-    if (status == HR_OK) status = check_folder(&p, request->model.folder);
+    if (status == HR_OK) status = check_folder(&p, request->model->folder);
     if (status == HR_OK) status = check_tokenizer(&p);
     return status == HR_OK ? hr_file_check_place(path, err) : status;
 }

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "corpus/kind.h"
 
 hr_status hr_evaluate_set_keys(const hr_evaluate_request *request, hr_config *config, hr_error *err)

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "generate/sampler.h"
 #include "generate/stream.h"
 #include "infer/inference.h"
@@ -410,7 +411,7 @@ static hr_status sample_token(void *context, hr_executor *executor, int32_t step
                                          call->scratch);
     if (id < 0)
         return hr_fail(err, HR_DIVERGED, "%s: the logits of token %lld are NaN or Inf",
-                       request->model.folder, (long long)g->count + 1);
+                       request->model->folder, (long long)g->count + 1);
     g->ids[g->count++] = id;
     g->result->tokens++;
     emit_token(g, id);
@@ -469,7 +470,7 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
 {
     generation g = { .request = request,
                      .result = result,
-                     .session = { &request->model, &result->run, memory },
+                     .session = { request->model, &result->run, memory },
                      .stream = { .stops = request->stops, .stop_count = request->stop_count } };
     hr_status status = read_request(&g, err);
     if (status == HR_OK) hr_inference_report_progress(&g.session, "planning", 0, 0);
@@ -483,12 +484,17 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
     return status;
 }
 
-hr_status hr_generate(const hr_generate_request *request, hr_generate_result *result, hr_error *err)
+hr_status hr_generate(const hr_generate_request *given, hr_generate_result *result, hr_error *err)
 {
+    hr_generate_request request;
+    hr_infer_request model;
     hr_memory memory = { 0 };
     *result = (hr_generate_result){ .end = HR_END_TOKENS };
-    hr_status status = hr_memory_open(&memory, err);
-    if (status == HR_OK) status = generate_in(&memory, request, result, err);
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    if (status == HR_OK) status = hr_options_take(&model, sizeof model, request.model, err);
+    request.model = &model;
+    if (status == HR_OK) status = hr_memory_open(&memory, err);
+    if (status == HR_OK) status = generate_in(&memory, &request, result, err);
     hr_memory_close(&memory);
     return status;
 }

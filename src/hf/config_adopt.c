@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hf/config_adopt.c - takes the model's keys from a folder and checks the given ones against
  * it. */
-#include "headroom/config.h"
+#include "config/config.h"
 
 #include <string.h>
 

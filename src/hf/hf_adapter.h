@@ -3,7 +3,7 @@
 #ifndef HR_HF_HF_ADAPTER_H
 #define HR_HF_HF_ADAPTER_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* Splits FOLDER=FACTOR; the factor is 1 if there is none. Errors USAGE  an empty or long path. */
 HR_MUST_CHECK hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES],

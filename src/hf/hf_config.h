@@ -8,7 +8,7 @@
 #define HR_HF_HF_CONFIG_H
 
 #include "base/writer.h"
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* Sets stored_weights, and every key of `model` but from, dropout and weights, from
  * DIR/config.json. Absent options get the defaults of transformers.

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 enum { HR_END_IDS_MOST = 32, HR_GENERATION_CONFIG_BYTES = 1 << 14 };
 

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/writer.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "hf/hf_layers.h"
 
 enum {

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/writer.h"
-#include "headroom/config.h"
+#include "config/config.h"
 
 enum { HR_HF_LAYERS_MAX = 4096, HR_HF_LISTS = 3 };
 

@@ -11,8 +11,8 @@
 #ifndef HR_MODEL_ADAPTER_H
 #define HR_MODEL_ADAPTER_H
 
+#include "config/config.h"
 #include "graph/program.h"
-#include "headroom/config.h"
 
 /* Whether the module of a parameter is trained whole beside adapters. */
 bool hr_adapter_saves(const hr_config *config, const char *name);

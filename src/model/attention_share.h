@@ -3,7 +3,7 @@
 #ifndef HR_MODEL_ATTENTION_SHARE_H
 #define HR_MODEL_ATTENTION_SHARE_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* Pairs of a query and a key at or before it, in one sequence of train.seq_len tokens: of blocks
  * for a pattern, of tokens for a window. */

@@ -3,8 +3,8 @@
 #ifndef HR_MODEL_BLOCKS_H
 #define HR_MODEL_BLOCKS_H
 
+#include "config/config.h"
 #include "graph/builder.h"
-#include "headroom/config.h"
 #include "model/family.h"
 #include "model/npt_inputs.h"
 #include "ops/attention/attention.h"

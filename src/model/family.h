@@ -4,8 +4,8 @@
 #ifndef HR_MODEL_FAMILY_H
 #define HR_MODEL_FAMILY_H
 
+#include "config/config.h"
 #include "graph/builder.h"
-#include "headroom/config.h"
 
 /* Kinds of layers that one model may have. */
 enum { HR_LAYER_KINDS_MOST = 2 };

@@ -7,8 +7,8 @@
 #ifndef HR_MODEL_LAYER_SCHEMA_H
 #define HR_MODEL_LAYER_SCHEMA_H
 
+#include "config/config.h"
 #include "graph/program.h"
-#include "headroom/config.h"
 
 typedef struct {
     hr_intermediates present;

@@ -9,7 +9,7 @@
 #ifndef HR_MODEL_LAYER_TYPES_H
 #define HR_MODEL_LAYER_TYPES_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* Kinds of layers by their attention: model.attention.pattern, or the sliding window. */
 enum { HR_LAYER_FULL, HR_LAYER_SLIDING };

@@ -3,7 +3,7 @@
 #ifndef HR_MODEL_NPT_INPUTS_H
 #define HR_MODEL_NPT_INPUTS_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* What layers that learn to equal others read: the output of the standard layer before, or of the
  * layer itself, with the gradient passing through it or not; or for each sequence one of the first

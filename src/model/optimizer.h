@@ -7,7 +7,7 @@
 #ifndef HR_MODEL_OPTIMIZER_H
 #define HR_MODEL_OPTIMIZER_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 #include "ops/update/update_build.h"
 
 typedef struct {

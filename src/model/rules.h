@@ -11,8 +11,8 @@
 #ifndef HR_MODEL_RULES_H
 #define HR_MODEL_RULES_H
 
+#include "config/config.h"
 #include "graph/program.h"
-#include "headroom/config.h"
 
 /* What a model trains, for a proxy model with fewer layers. */
 typedef struct {

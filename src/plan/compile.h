@@ -5,8 +5,8 @@
 #ifndef HR_PLAN_COMPILE_H
 #define HR_PLAN_COMPILE_H
 
+#include "config/config.h"
 #include "graph/backend.h"
-#include "headroom/config.h"
 #include "plan/pack/pack.h"
 #include "plan/strategy.h"
 

@@ -10,8 +10,8 @@
 #ifndef HR_PLAN_COST_H
 #define HR_PLAN_COST_H
 
+#include "config/config.h"
 #include "graph/rates.h"
-#include "headroom/config.h"
 
 /* Amounts, by term, of one call of a step over `rows` token rows. */
 typedef struct {

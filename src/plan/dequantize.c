@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "graph/backend.h"
-#include "headroom/config.h"
 
 typedef struct {
     hr_program *program;

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
+#include "config/config.h"
 #include "graph/program.h"
-#include "headroom/config.h"
 
 typedef struct {
     int64_t micro_batch; /* sequences per iteration; 0: the whole batch */

@@ -7,6 +7,7 @@
 #include "admission/admit.h"
 #include "admission/format_loss.h"
 #include "admission/stages.h"
+#include "base/options.h"
 #include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/recipe.h"
@@ -164,17 +165,17 @@ static void say(const hr_config *config, const char *why, char said[HR_ERROR_BYT
              why, *cost ? "; " : "", cost);
 }
 
-hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *outputs, bool fresh,
+hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *given, bool fresh,
                                 char said[HR_ERROR_BYTES], hr_error *err)
 {
-    static const hr_plan_outputs nothing = { 0 };
+    hr_plan_outputs outputs;
     candidate found[MOST];
     char why[128];
     bool fits = false;
     *said = 0;
     if (!hr_config_chooses_states(config)) return HR_OK;
-    if (!outputs) outputs = &nothing;
-    hr_status status = check_allow(config, err);
+    hr_status status = hr_options_take(&outputs, sizeof outputs, given, err);
+    if (status == HR_OK) status = check_allow(config, err);
     if (status != HR_OK) return status;
     if (!fresh && take_from_checkpoint(config)) {
         say(config, "the formats of the checkpoint", said);
@@ -192,7 +193,7 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *output
     }
     for (; at < count && !fits; at += !fits) {
         take(config, found[at].master, found[at].moments);
-        status = is_fit(config, outputs, &fits, err);
+        status = is_fit(config, &outputs, &fits, err);
         if (status != HR_OK) return status;
     }
     if (!fits) snprintf(why, sizeof why, "the smallest of %d allowed, none of which fits", count);

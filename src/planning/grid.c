@@ -12,6 +12,7 @@
 #include "admission/refuse.h"
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "planning/target.h"
 #include "report/frontier.h"
 #include "report/grid.h"
@@ -309,7 +310,7 @@ static hr_status check(const hr_grid_request *request, int64_t *cells, hr_error 
 static __attribute__((noinline)) hr_status run(const hr_grid_request *request, int64_t cells,
                                                hr_memory *memory, hr_error *err)
 {
-    const hr_plan_query question = { .progress = request->progress };
+    const hr_plan_query question = { .size = sizeof question, .progress = request->progress };
     const int32_t axes = request->axis_count, devices = (int32_t)hr_max(request->device_count, 1);
     hr_region region = { 0 };
     running *r = NULL;
@@ -338,13 +339,15 @@ static __attribute__((noinline)) hr_status run(const hr_grid_request *request, i
     return status == HR_OK ? finish(r, err) : status;
 }
 
-hr_status hr_plan_grid(const hr_grid_request *request, hr_error *err)
+hr_status hr_plan_grid(const hr_grid_request *given, hr_error *err)
 {
+    hr_grid_request request;
     hr_memory memory = { 0 };
     int64_t cells = 0;
-    hr_status status = check(request, &cells, err);
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    if (status == HR_OK) status = check(&request, &cells, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
-    if (status == HR_OK) status = run(request, cells, &memory, err);
+    if (status == HR_OK) status = run(&request, cells, &memory, err);
     hr_memory_close(&memory);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "admission/remove.h"
 #include "admission/stages.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "plan/plan_file.h"
 #include "planning/disk.h"
 #include "planning/larger.h"
@@ -137,23 +138,23 @@ static __attribute__((noinline)) hr_status plan_alone(const hr_config *config,
     return plan_into(config, outputs, memory, admission, &details, err);
 }
 
-hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
+hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *given,
                        hr_plan_answer *answer, hr_error *err)
 {
-    static const hr_plan_outputs nothing = { 0 };
+    hr_plan_outputs outputs;
     hr_memory memory = { 0 };
     hr_admission admission = { .progress = { 0 } };
-    if (!outputs) outputs = &nothing;
-    admission.progress = outputs->progress;
-    hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
-    if (status == HR_OK && outputs->snapshot)
-        status = hr_file_check_kind(outputs->snapshot, hr_snapshot_begin, "snapshot", err);
-    if (status == HR_OK && outputs->page) status = hr_html_check(outputs->page, err);
+    hr_status status = hr_options_take(&outputs, sizeof outputs, given, err);
+    admission.progress = outputs.progress;
+    if (status == HR_OK && outputs.file) status = hr_plan_file_check(outputs.file, err);
+    if (status == HR_OK && outputs.snapshot)
+        status = hr_file_check_kind(outputs.snapshot, hr_snapshot_begin, "snapshot", err);
+    if (status == HR_OK && outputs.page) status = hr_html_check(outputs.page, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
-    if (status == HR_OK && outputs->details)
-        status = plan_into(config, outputs, &memory, &admission, outputs->details, err);
-    else if (status == HR_OK) status = plan_alone(config, outputs, &memory, &admission, err);
-    admission.answer.stages = outputs->stages; /* the others end with the memory */
+    if (status == HR_OK && outputs.details)
+        status = plan_into(config, &outputs, &memory, &admission, outputs.details, err);
+    else if (status == HR_OK) status = plan_alone(config, &outputs, &memory, &admission, err);
+    admission.answer.stages = outputs.stages; /* the others end with the memory */
     if (answer) *answer = admission.answer;
     hr_memory_close(&memory);
     return status;

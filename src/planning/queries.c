@@ -3,6 +3,7 @@
 #include "headroom/plan_queries.h"
 
 #include "admission/queries.h"
+#include "base/options.h"
 #include "planning/target.h"
 
 /* The queries are functions of another file, so that the memory is opened with a small stack
@@ -12,17 +13,19 @@ typedef struct {
     hr_measured measured;
     hr_admission_machine machine;
     const hr_config *config;
+    hr_plan_query question;
 } place;
 
-static hr_status open_place(place *here, const hr_config *config, const hr_plan_query *question,
+static hr_status open_place(place *here, const hr_config *config, const hr_plan_query *given,
                             hr_error *err)
 {
     *here = (place){ .memory = { 0 } };
-    const hr_status status = hr_memory_open(&here->memory, err);
+    hr_status status = hr_options_take(&here->question, sizeof here->question, given, err);
+    if (status == HR_OK) status = hr_memory_open(&here->memory, err);
     if (status != HR_OK) return status;
-    here->machine = hr_target(question->device, &here->memory, question->calibrations,
+    here->machine = hr_target(here->question.device, &here->memory, here->question.calibrations,
                               &here->measured);
-    return hr_target_config(question->device, config, &here->memory, &here->config, err);
+    return hr_target_config(here->question.device, config, &here->memory, &here->config, err);
 }
 
 hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_plan_query *question,
@@ -31,7 +34,7 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_pla
     place here;
     hr_status status = open_place(&here, config, question, err);
     if (status == HR_OK)
-        status = hr_query_largest(&here.machine, here.config, key, question, answer, err);
+        status = hr_query_largest(&here.machine, here.config, key, &here.question, answer, err);
     hr_memory_close(&here.memory);
     return status;
 }
@@ -42,7 +45,8 @@ hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_pl
     place here;
     hr_status status = open_place(&here, config, question, err);
     if (status == HR_OK)
-        status = hr_query_smallest(&here.machine, here.config, slowdown, question, answer, err);
+        status = hr_query_smallest(&here.machine, here.config, slowdown, &here.question, answer,
+                                   err);
     hr_memory_close(&here.memory);
     return status;
 }
@@ -53,7 +57,7 @@ hr_status hr_plan_frontier(const hr_config *config, const char *svg, const hr_pl
     place here;
     hr_status status = open_place(&here, config, question, err);
     if (status == HR_OK)
-        status = hr_query_frontier(&here.machine, here.config, svg, question, answer, err);
+        status = hr_query_frontier(&here.machine, here.config, svg, &here.question, answer, err);
     hr_memory_close(&here.memory);
     return status;
 }

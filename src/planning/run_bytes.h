@@ -3,7 +3,7 @@
 #ifndef HR_PLANNING_RUN_BYTES_H
 #define HR_PLANNING_RUN_BYTES_H
 
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* Bytes of the region for the tables and buffers of a run: executor, data, log, checkpoints,
  * samples. Pure. */

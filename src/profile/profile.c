@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "headroom/stages.h"
 #include "mem/process.h"
 #include "ops/list.h"
@@ -360,15 +361,16 @@ static hr_status finish_files(const hr_profile_files *files, profiler *p, hr_err
     return status;
 }
 
-hr_status hr_profile(const hr_config *config, const hr_train_options *options, int64_t steps,
+hr_status hr_profile(const hr_config *config, const hr_train_options *given, int64_t steps,
                      const hr_profile_files *files, hr_profile_report *report, hr_error *err)
 {
     static const hr_profile_files none = { 0 };
+    hr_train_options options;
     HR_ASSERT(!*config->train.out && steps >= 1 && steps <= HR_PROFILE_STEPS_MOST);
     if (!files) files = &none;
     *report = (hr_profile_report){ .warm_up_steps = steps > 1 };
     profiler p = {
-        .events = &options->events, .report = report, .config = config, .last_step = steps
+        .events = &options.events, .report = report, .config = config, .last_step = steps
     };
     const hr_observer observer = { .context = &p,
                                    .last_step = steps,
@@ -379,9 +381,10 @@ hr_status hr_profile(const hr_config *config, const hr_train_options *options, i
                                    .stepped = stepped };
     if (hr_config_has_stages(config))
         return hr_fail(err, HR_USAGE, "train.stages has several programs: profile one, --stage N");
-    hr_status status = open_files(files, &p, err);
+    hr_status status = hr_options_take(&options, sizeof options, given, err);
+    if (status == HR_OK) status = open_files(files, &p, err);
     if (status != HR_OK) return status;
-    status = hr_train_observed(config, options, &observer, &report->run, err);
+    status = hr_train_observed(config, &options, &observer, &report->run, err);
     if (status == HR_OK && p.steps_seen <= report->warm_up_steps)
         status = hr_fail(err, HR_USAGE, "the run ended after %lld step%s: nothing was measured",
                          (long long)p.steps_seen, p.steps_seen == 1 ? "" : "s");

@@ -7,9 +7,9 @@
 #ifndef HR_PROVE_MASKED_H
 #define HR_PROVE_MASKED_H
 
+#include "config/config.h"
 #include "dev/device.h"
 #include "dev/pool.h"
-#include "headroom/config.h"
 
 typedef struct {
     hr_device device; /* first */

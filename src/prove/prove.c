@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "base/path.h"
 #include "base/writer.h"
 #include "model/family.h"
@@ -306,8 +307,10 @@ hr_status hr_prove_with(const hr_config *config, const hr_prove_options *options
     return status;
 }
 
-hr_status hr_prove(const hr_config *config, const hr_prove_options *options,
-                   hr_prove_report *report, hr_error *err)
+hr_status hr_prove(const hr_config *config, const hr_prove_options *given, hr_prove_report *report,
+                   hr_error *err)
 {
-    return hr_prove_with(config, options, NULL, report, err);
+    hr_prove_options options;
+    const hr_status status = hr_options_take(&options, sizeof options, given, err);
+    return status == HR_OK ? hr_prove_with(config, &options, NULL, report, err) : status;
 }

@@ -58,7 +58,8 @@ hr_strategy hr_prover_strategy(hr_prover *prover)
 
 hr_status hr_prover_plan(hr_prover *prover, const hr_config *config, double *seconds, hr_error *err)
 {
-    const hr_plan_outputs outputs = { .calibrations = prover->options->calibrations };
+    const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                      .calibrations = prover->options->calibrations };
     const hr_status status = hr_plan_make(config, &outputs, &prover->answer, err);
     if (status == HR_OK) *seconds = prover->answer.step_seconds;
     return status;
@@ -150,6 +151,7 @@ hr_status hr_prover_run(hr_prover *prover, const hr_config *config, const hr_obs
                         bool fresh, hr_error *err)
 {
     const hr_train_options options = {
+        .size = sizeof options,
         .events = { .context = prover,
                     .preparing = show_preparing,
                     .working = show_preparing,

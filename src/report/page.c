@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "config/config.h"
+#include "headroom/config.h"
 #include "report/explain.h"
 #include "report/html_step.h"
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "config/config.h"
+#include "headroom/config.h"
 #include "report/html_step.h"
 
 enum { FACT_BYTES = 256 };

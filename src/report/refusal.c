@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "config/config.h"
 #include "headroom/config.h"
 #include "headroom/devices.h"
 #include "report/explain.h"

@@ -50,7 +50,7 @@ hr_run_loss hr_run_losses_at(const hr_run_losses *losses, int32_t i)
 
 const char *hr_run_value(const hr_run *run, const char *key, char text[HR_VALUE_BYTES])
 {
-    if (!run->has_recipe || hr_config_get(&run->recipe, key, text, HR_VALUE_BYTES, NULL) != HR_OK)
+    if (!run->recipe || hr_config_get(run->recipe, key, text, HR_VALUE_BYTES, NULL) != HR_OK)
         return "-";
     return *text ? text : "unset";
 }
@@ -59,9 +59,9 @@ static bool differs(const hr_run *runs, int32_t count, const char *key)
 {
     char first[HR_VALUE_BYTES], other[HR_VALUE_BYTES];
     int32_t known = 0;
-    while (known < count && !runs[known].has_recipe) known++;
+    while (known < count && !runs[known].recipe) known++;
     for (int32_t i = known + 1; i < count; i++)
-        if (runs[i].has_recipe &&
+        if (runs[i].recipe &&
             strcmp(hr_run_value(&runs[known], key, first), hr_run_value(&runs[i], key, other)) != 0)
             return true;
     return false;

@@ -275,7 +275,7 @@ static void put_differences(hr_html *page, const hr_run *runs, int32_t count)
 static void put_unknown(hr_html *page, const hr_run *runs, int32_t count)
 {
     for (int32_t i = 0; i < count && count > 1; i++) {
-        if (runs[i].has_recipe) continue;
+        if (runs[i].recipe) continue;
         hr_html_put(page, "<p>");
         hr_html_put_text(page, runs[i].folder);
         hr_html_put(page, " has no checkpoint, so its recipe is not known.</p>\n");

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/recipe.h"
+#include "config/config.h"
 #include "run/file_space.h"
 #include "run/resume.h"
 

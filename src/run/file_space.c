@@ -16,6 +16,7 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "dev/block_file.h"
 
 const char *hr_file_space_directory(const hr_config *config)

@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/sidecar_files.h"
 #include "checkpoint/weights.h"
+#include "config/config.h"
 #include "text/tokens.h"
 
 typedef struct {

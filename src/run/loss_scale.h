@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "checkpoint/manifest.h"
-#include "headroom/config.h"
+#include "config/config.h"
 
 /* The factor of the next step; 1 without fp16. Begins or ends the state as the recipe says. */
 double hr_loss_scale_of(const hr_config *config, hr_loss_scale *scale);

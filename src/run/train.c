@@ -11,6 +11,7 @@
 #include "admission/admit.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "data/paths.h"
 #include "data/prepare.h"
 #include "hf/hf_config.h"
@@ -563,10 +564,12 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     return status;
 }
 
-hr_status hr_train(const hr_config *config, const hr_train_options *options,
-                   hr_train_result *result, hr_error *err)
+hr_status hr_train(const hr_config *config, const hr_train_options *given, hr_train_result *result,
+                   hr_error *err)
 {
-    return hr_train_observed(config, options, NULL, result, err);
+    hr_train_options options;
+    const hr_status status = hr_options_take(&options, sizeof options, given, err);
+    return status == HR_OK ? hr_train_observed(config, &options, NULL, result, err) : status;
 }
 
 hr_status hr_train_observed(const hr_config *config, const hr_train_options *options,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "config/config.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "ops/loss/loss.h"

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/region.h"
+#include "config/config.h"
 #include "text/blocks.h"
 #include "text/cache.h"
 #include "text/counting.h"

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "config/config.h"
 #include "text/blocks.h"
 #include "text/scan.h"
 #include "text/text.h"

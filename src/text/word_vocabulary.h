@@ -7,6 +7,7 @@
 #ifndef HR_TEXT_WORD_VOCABULARY_H
 #define HR_TEXT_WORD_VOCABULARY_H
 
+#include "config/config.h"
 #include "headroom/config.h"
 #include "text/pass.h"
 #include "text/tokens.h"

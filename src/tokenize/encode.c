@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "dev/ticket_lock.h"
 #include "tokenize/encode_session.h"
 
@@ -58,7 +59,7 @@ bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count)
     } else {
         hr_encode_session_output(part->session, ids, count);
     }
-    const volatile sig_atomic_t *interrupts = part->session->request->interrupts;
+    const volatile sig_atomic_t *interrupts = part->session->request.interrupts;
     return !interrupts || __atomic_load_n(interrupts, __ATOMIC_RELAXED) == 0;
 }
 
@@ -127,7 +128,7 @@ static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room,
 
 static void report_progress(const hr_tokenize *t, const input *in, int64_t done)
 {
-    if (t->request->progress) t->request->progress(t->request->context, done, in->bytes);
+    if (t->request.progress) t->request.progress(t->request.context, done, in->bytes);
 }
 
 static const char *name_of(const input *in)
@@ -284,16 +285,16 @@ static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
 static void begin_text(hr_tokenize *t)
 {
     if (t->words) hr_word_level_discard(t->words);
-    if (t->request->around)
+    if (t->request.around)
         hr_encode_session_output(t, t->tokenizer->first, t->tokenizer->first_count);
 }
 
 static void end_text(hr_tokenize *t)
 {
-    if (t->request->around)
+    if (t->request.around)
         hr_encode_session_output(t, t->tokenizer->last, t->tokenizer->last_count);
     t->result->texts++;
-    if (t->request->end) t->request->end(t->request->context);
+    if (t->request.end) t->request.end(t->request.context);
 }
 
 /* ---- JSON lines */
@@ -390,16 +391,16 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
 }
 
 hr_status hr_tokenize_file(hr_tokenize *tokenize, const char *path,
-                           const hr_tokenize_request *request, hr_tokenize_result *result,
+                           const hr_tokenize_request *given, hr_tokenize_result *result,
                            hr_error *err)
 {
     input in;
     *result = (hr_tokenize_result){ 0 };
-    tokenize->request = request;
     tokenize->result = result;
-    hr_status status = open_input(&in, path, err);
+    hr_status status = hr_options_take(&tokenize->request, sizeof tokenize->request, given, err);
+    if (status == HR_OK) status = open_input(&in, path, err);
     if (status != HR_OK) return status;
-    if (request->lines) {
+    if (tokenize->request.lines) {
         status = encode_lines(tokenize, &in, err);
     } else {
         begin_text(tokenize);
@@ -412,12 +413,14 @@ hr_status hr_tokenize_file(hr_tokenize *tokenize, const char *path,
 }
 
 hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text, int64_t bytes,
-                           const hr_tokenize_request *request, hr_tokenize_result *result,
+                           const hr_tokenize_request *given, hr_tokenize_result *result,
                            hr_error *err)
 {
     *result = (hr_tokenize_result){ .bytes = bytes };
-    tokenize->request = request;
     tokenize->result = result;
+    const hr_status status = hr_options_take(&tokenize->request, sizeof tokenize->request, given,
+                                             err);
+    if (status != HR_OK) return status;
     if (bytes > HR_PRETOKENIZER_WINDOW_MAX)
         return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the limit is %d", (long long)bytes,
                        HR_PRETOKENIZER_WINDOW_MAX);

@@ -52,7 +52,7 @@ struct hr_tokenize {
     hr_region larger_window, rooms[HR_ENCODER_ROOMS][2];
     hr_encode_session_part parts[HR_ENCODE_SESSION_THREADS_MAX];
     /* Of the current text. */
-    const hr_tokenize_request *request;
+    hr_tokenize_request request;
     hr_tokenize_result *result;
 };
 
@@ -78,7 +78,7 @@ static inline void hr_encode_session_output(hr_tokenize *t, const uint32_t *ids,
 {
     if (!count) return;
     t->result->ids += count;
-    if (t->request->ids) t->request->ids(t->request->context, ids, count);
+    if (t->request.ids) t->request.ids(t->request.context, ids, count);
 }
 
 /* Receives the ids of a part. */

@@ -95,7 +95,7 @@ void hr_encode_session_describe_plain(hr_tokenize *t)
 
 static hr_status output(hr_tokenize *t, const uint32_t *ids, int64_t count, hr_error *err)
 {
-    const volatile sig_atomic_t *interrupts = t->request->interrupts;
+    const volatile sig_atomic_t *interrupts = t->request.interrupts;
     hr_encode_session_output(t, ids, count);
     return interrupts && __atomic_load_n(interrupts, __ATOMIC_RELAXED) > 0
                ? hr_fail(err, HR_INTERRUPTED, "interrupted while encoding")

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "headroom/plan.h"
 
 static hr_config config;
@@ -18,7 +19,7 @@ static hr_plan_details details;
 static hr_status plan(void)
 {
     hr_error err;
-    const hr_plan_outputs outputs = { .details = &details };
+    const hr_plan_outputs outputs = { .size = sizeof outputs, .details = &details };
     const hr_status status = hr_plan_make(&config, &outputs, &answer, &err);
     if (status != HR_OK && status != HR_NO_FIT) fail_msg("%s", err.message);
     return status;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "headroom/plan_grid.h"
 
 enum { CARDS = 6, TEXT_BYTES = 1 << 16 };
@@ -42,7 +43,8 @@ static void take_text(void *context, const char *text)
 
 static hr_status list(const hr_device_choice *devices, int32_t count, hr_error *err)
 {
-    const hr_grid_request request = { .config = &base,
+    const hr_grid_request request = { .size = sizeof request,
+                                      .config = &base,
                                       .devices = devices,
                                       .device_count = count,
                                       .changes = true,
@@ -82,7 +84,7 @@ static void small_base(void)
 static int64_t minimum_of(const hr_config *recipe, const hr_device_choice *device)
 {
     hr_error err;
-    const hr_plan_outputs outputs = { .device = device };
+    const hr_plan_outputs outputs = { .size = sizeof outputs, .device = device };
     const hr_status status = hr_plan_make(recipe, &outputs, &answer, &err);
     if (status != HR_OK && status != HR_NO_FIT) fail_msg("%s", err.message);
     return answer.minimum_bytes;
@@ -133,7 +135,9 @@ static void a_list_takes_the_change_that_a_refusal_ranks_first(void **state)
     int32_t changed = 0, together = 0, files = 0;
     for (int32_t i = 1; i < CARDS; i++) {
         const hr_grid_cell *cell = &taken.cells[i];
-        const hr_plan_outputs outputs = { .device = &devices[i], .details = &details };
+        const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                          .device = &devices[i],
+                                          .details = &details };
         assert_int_equal(hr_plan_make(&base, &outputs, &answer, &err), HR_NO_FIT);
         assert_true(cell->tried_all);
         if (!details.change_count) {
@@ -144,7 +148,7 @@ static void a_list_takes_the_change_that_a_refusal_ranks_first(void **state)
         }
         assert_string_equal(cell->change, details.changes[0].what);
         apply(cell->change);
-        const hr_plan_outputs same = { .device = &devices[i] };
+        const hr_plan_outputs same = { .size = sizeof same, .device = &devices[i] };
         if (hr_plan_make(&config, &same, &answer, &err) != HR_OK) fail_msg("%s", err.message);
         assert_true(cell->process_bytes <= cell->available_bytes);
         if (cell->smallest) assert_true(cell->process_bytes >= answer.minimum_bytes);
@@ -192,7 +196,7 @@ static void a_card_without_bf16_and_a_laptop_are_planned_for_themselves(void **s
         assert_int_equal(cell->verdict, HR_CELL_FITS_WITH);
         assert_int_equal(strncmp(cell->change, "train.dtype=fp32 ", 17) == 0, i == 1);
         apply(cell->change);
-        const hr_plan_outputs outputs = { .device = &devices[i] };
+        const hr_plan_outputs outputs = { .size = sizeof outputs, .device = &devices[i] };
         if (hr_plan_make(&config, &outputs, &answer, &err) != HR_OK) fail_msg("%s", err.message);
         assert_int_equal(cell->process_bytes, answer.process_bytes);
     }
@@ -243,7 +247,7 @@ static void a_list_is_refused_if_the_host_is_too_small(void **state)
     assert_int_equal(list(&device, 1, &err), HR_NO_FIT);
     assert_non_null(strstr(err.message, "host= of any is 1,048,576 bytes (1.0 MiB)"));
     assert_int_equal(taken.count, 0);
-    const hr_plan_query question = { .device = &device };
+    const hr_plan_query question = { .size = sizeof question, .device = &device };
     static hr_largest largest;
     assert_int_equal(hr_plan_largest(&base, "train.batch", &question, &largest, &err), HR_NO_FIT);
     assert_non_null(strstr(err.message, "of host memory outside its arena"));

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/checked.h"
+#include "config/config.h"
 #include "headroom/plan_queries.h"
 
 enum { TEXT_BYTES = 1 << 16, CARD_PAGE = 2 << 20 };
@@ -50,9 +51,11 @@ static hr_device_choice choose(const char *words)
 static hr_status plan(const hr_config *config, const hr_device_choice *device,
                       hr_plan_answer *answer, hr_error *err)
 {
-    const hr_plan_outputs outputs = {
-        .text = text, .text_bytes = sizeof text, .details = &details, .device = device
-    };
+    const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                      .text = text,
+                                      .text_bytes = sizeof text,
+                                      .details = &details,
+                                      .device = device };
     return hr_plan_make(config, &outputs, answer, err);
 }
 
@@ -198,7 +201,9 @@ static void the_plan_is_that_of_the_device_wherever_it_is_made(void **state)
         strcpy(config.train.kernels, i == 0 ? "avx2" : "auto");
         static hr_plan_answer other;
         hr_error err;
-        hr_plan_outputs outputs = { .device = &device, .calibrations = "/nowhere" };
+        hr_plan_outputs outputs = { .size = sizeof outputs,
+                                    .device = &device,
+                                    .calibrations = "/nowhere" };
         assert_int_equal(hr_plan_make(&config, &outputs, &other, &err), HR_OK);
         assert_int_equal(one.process_bytes, other.process_bytes);
         assert_int_equal(one.minimum_bytes, other.minimum_bytes);
@@ -399,7 +404,7 @@ static void questions_are_about_the_device_too(void **state)
     static hr_config config;
     config = small();
     const hr_device_choice card = choose("rtx-4060,reserve=7GiB");
-    const hr_plan_query question = { .device = &card };
+    const hr_plan_query question = { .size = sizeof question, .device = &card };
     hr_error err;
     assert_int_equal(hr_plan_largest(&config, "train.seq_len", &question, &largest, &err), HR_OK);
     assert_int_equal(largest.available_bytes, (int64_t)(7813 - 7168) << 20);

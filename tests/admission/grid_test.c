@@ -139,7 +139,8 @@ static void take_text(void *context, const char *text)
 static hr_status run(const hr_grid_axis *axes, int32_t axis_count, const hr_device_choice *devices,
                      int32_t device_count, const char *svg, hr_error *err)
 {
-    const hr_grid_request request = { .config = &base,
+    const hr_grid_request request = { .size = sizeof request,
+                                      .config = &base,
                                       .axes = axes,
                                       .axis_count = axis_count,
                                       .devices = devices,
@@ -171,7 +172,7 @@ static bool same(int32_t index, const hr_grid_axis *axes, int32_t axis_count,
                  const hr_device_choice *device)
 {
     const hr_grid_cell *cell = &taken.cells[index];
-    const hr_plan_outputs outputs = { .device = device };
+    const hr_plan_outputs outputs = { .size = sizeof outputs, .device = device };
     char value[HR_GRID_VALUE_BYTES];
     hr_error err;
     config = base;
@@ -226,7 +227,7 @@ static void every_cell_is_the_plan_of_its_own_recipe(void **state)
         hr_device_facts small = card("small", 9, INT64_C(1) << 36);
         const hr_device_choice devices[] = { { .device = &small, .reserve_bytes = 12345 },
                                              { .device = &large } };
-        const hr_plan_outputs outputs = { .device = &devices[0] };
+        const hr_plan_outputs outputs = { .size = sizeof outputs, .device = &devices[0] };
         config = base;
         config.train.seq_len = 256;
         config.train.batch = 128;
@@ -372,7 +373,7 @@ static void a_list_of_devices_tries_another_format_and_moments_in_a_file(void **
                                          { .device = &facts[2] },
                                          { .device = &facts[3] } };
     /* Between the smallest plans with the moments in memory and in a file. */
-    const hr_plan_outputs outputs = { .device = &devices[2] };
+    const hr_plan_outputs outputs = { .size = sizeof outputs, .device = &devices[2] };
     assert_int_equal(hr_plan_make(&base, &outputs, &answer, &err), HR_OK);
     const int64_t in_memory = answer.minimum_bytes;
     config = base;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "headroom/plan.h"
 
 enum { BUDGETS = 12 };
@@ -29,7 +30,7 @@ static planned plan(const char *freeze, int64_t budget)
     snprintf(config.train.freeze, sizeof config.train.freeze, "%s", freeze);
     config.train.threads = 2;
     config.memory.budget = budget;
-    const hr_plan_outputs outputs = { .details = NULL };
+    const hr_plan_outputs outputs = { .size = sizeof outputs, .details = NULL };
     if (hr_plan_make(&config, &outputs, &answer, &err) != HR_OK) fail_msg("%s", err.message);
     return (planned){ answer.process_bytes, answer.minimum_bytes, answer.step_seconds };
 }

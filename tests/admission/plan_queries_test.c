@@ -18,7 +18,10 @@
 enum { SEED = 20261121, TEXT_BYTES = 1 << 16, PAGE = 4096 };
 
 static char text[TEXT_BYTES];
-static const hr_plan_query question = { .text = text, .text_bytes = sizeof text, .columns = 80 };
+static const hr_plan_query question = { .size = sizeof question,
+                                        .text = text,
+                                        .text_bytes = sizeof text,
+                                        .columns = 80 };
 static hr_error err;
 
 /* Large objects are static: the stack depth is part of the plan, and must not differ between the
@@ -39,7 +42,7 @@ static hr_config recipe(uint64_t round)
 static hr_status plan(const hr_config *config, int64_t budget, hr_plan_answer *answer)
 {
     static hr_config bounded;
-    const hr_plan_outputs outputs = { 0 };
+    const hr_plan_outputs outputs = { .size = sizeof outputs };
     bounded = *config;
     bounded.memory.budget = budget;
     return hr_plan_make(&bounded, &outputs, answer, &err);
@@ -321,7 +324,7 @@ static void judge(const hr_config *config, const hr_plan_point *point, const cha
     static hr_plan_answer answer;
     static hr_verify_report report;
     bounded = *config;
-    const hr_plan_outputs outputs = { .file = file };
+    const hr_plan_outputs outputs = { .size = sizeof outputs, .file = file };
     bounded.memory.budget = point->process_bytes;
     if (hr_plan_make(&bounded, &outputs, &answer, &err) != HR_OK) fail_msg("%s", err.message);
     if (hr_verify_file(file, &report, &err) != HR_OK) fail_msg("%s", err.message);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/checked.h"
+#include "config/config.h"
 #include "headroom/plan.h"
 
 enum { TEXT_BYTES = 1 << 16 };
@@ -30,7 +31,8 @@ static planned *plan(const hr_config *config)
 {
     planned *p = calloc(1, sizeof *p);
     assert_non_null(p);
-    const hr_plan_outputs outputs = { .text = p->text,
+    const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                      .text = p->text,
                                       .text_bytes = sizeof p->text,
                                       .details = &p->details };
     p->status = hr_plan_make(config, &outputs, &p->answer, &p->err);
@@ -370,7 +372,9 @@ static void searching_for_removals_does_not_change_the_plan(void **state)
         assert_true(descriptor >= 0);
         planned *p = calloc(1, sizeof *p);
         assert_non_null(p);
-        const hr_plan_outputs outputs = { .file = path[i], .details = i ? &p->details : NULL };
+        const hr_plan_outputs outputs = { .size = sizeof outputs,
+                                          .file = path[i],
+                                          .details = i ? &p->details : NULL };
         assert_int_equal(hr_plan_make(&config, &outputs, &p->answer, &p->err), HR_OK);
         if (i) assert_true(p->details.removal_count > 0);
         free(p);

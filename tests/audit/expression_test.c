@@ -11,6 +11,7 @@
 
 #include "audit/expression.h"
 #include "audit/models.h"
+#include "config/config.h"
 
 static void is_worth(const char *text, int64_t whole, hr_audit_dimension dimension)
 {

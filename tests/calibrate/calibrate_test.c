@@ -63,7 +63,8 @@ static void a_check_uses_the_measured_rates(void **state)
     listener l = { .progress_count = 0 };
     hr_calibrate_report report;
     hr_calibrate_verdict verdict;
-    const hr_calibrate_request request = { .directory = "a/b",
+    const hr_calibrate_request request = { .size = sizeof request,
+                                           .directory = "a/b",
                                            .date = "2025-03-14",
                                            .threads = 1,
                                            .checks = 1,
@@ -99,7 +100,9 @@ static void too_many_recipes_or_threads_are_refused(void **state)
     (void)state;
     hr_calibrate_report report;
     hr_calibrate_verdict verdict;
-    hr_calibrate_request request = { .directory = folder, .date = "", .checks = 41 };
+    hr_calibrate_request request = {
+        .size = sizeof request, .directory = folder, .date = "", .checks = 41
+    };
     assert_int_equal(hr_calibrate_check(&request, &verdict, &err), HR_USAGE);
     assert_string_equal(err.message, "--recipes takes 1 to 40, not 41");
     request.threads = 257;

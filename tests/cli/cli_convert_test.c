@@ -319,9 +319,9 @@ static void a_conversion_that_is_interrupted_leaves_nothing(void **state)
     require_program();
     put_folder("m", 1, "{}");
     const volatile sig_atomic_t interrupts = 1;
-    const hr_convert_request request = { .source = "m",
-                                         .destination = "new",
-                                         .interrupts = &interrupts };
+    const hr_convert_request request = {
+        .size = sizeof request, .source = "m", .destination = "new", .interrupts = &interrupts
+    };
     hr_convert_report report;
     hr_error error;
     assert_int_equal(hr_convert(&request, &report, &error), HR_INTERRUPTED);
@@ -344,7 +344,7 @@ static void blanks_in_a_header_need_no_memory(void **state)
     for (int32_t i = 0; i < BLANKS; i++) fputc(' ', file);
     fputs("}x", file);
     assert_int_equal(fclose(file), 0);
-    const hr_convert_request request = { .source = "wide.safetensors" };
+    const hr_convert_request request = { .size = sizeof request, .source = "wide.safetensors" };
     assert_in_range(hr_convert_bytes(&request), BLANKS, BLANKS + (5 << 20));
     assert_int_equal(run("convert wide.safetensors new"), HR_OK);
     assert_int_equal(system("test $(wc -c <new/model.safetensors) -lt 200"), 0);

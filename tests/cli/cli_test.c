@@ -2,7 +2,7 @@
 /* cli_test.c - help, manual, completion, keys, doctor, and errors for unknown words. */
 #include <sys/stat.h>
 
-#include "headroom/config.h"
+#include "config/config.h"
 #include "headroom/version.h"
 #include "support/program.h"
 

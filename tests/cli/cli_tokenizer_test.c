@@ -259,9 +259,14 @@ static void ids_above_255_have_no_text_in_byte_models(void **state)
 static void an_interrupt_ends_tokenization(void **state)
 {
     static const volatile sig_atomic_t interrupts = 1;
-    const hr_infer_request model = { .folder = "m", .interrupts = &interrupts };
-    const hr_evaluate_request question = { .model = model, .text = "text.txt" };
-    const hr_generate_request request = { .model = model,
+    const hr_infer_request model = { .size = sizeof model,
+                                     .folder = "m",
+                                     .interrupts = &interrupts };
+    const hr_evaluate_request question = { .size = sizeof question,
+                                           .model = &model,
+                                           .text = "text.txt" };
+    const hr_generate_request request = { .size = sizeof request,
+                                          .model = &model,
                                           .prompt_file = "text.txt",
                                           .tokens = 8,
                                           .sampling = { .repetition_penalty = 1, .top_p = 1 } };

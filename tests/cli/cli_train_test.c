@@ -7,7 +7,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "headroom/config.h"
+#include "config/config.h"
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"

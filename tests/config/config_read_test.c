@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "support/folder.h"
 
 static hr_folder folder;

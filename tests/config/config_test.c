@@ -14,8 +14,8 @@
 
 #include "base/number.h"
 #include "base/random.h"
+#include "config/config.h"
 #include "config/config_keys.h"
-#include "headroom/config.h"
 
 static void every_default_is_what_its_row_prints(void **state)
 {

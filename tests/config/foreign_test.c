@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "audit/training.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "headroom/foreign.h"
 
 static bool has_key(const char *name)

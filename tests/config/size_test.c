@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/number.h"
-#include "headroom/config.h"
+#include "config/config.h"
 
 static void sizes_are_read_exactly(void **state)
 {

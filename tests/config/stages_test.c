@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "headroom/stages.h"
 
 static hr_config config_with(const char *stages)

@@ -3,6 +3,7 @@
  * and reuse. */
 #include "corpus_case.h"
 
+#include "config/config.h"
 #include "text/shard.h"
 #include "text/text.h"
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "config/config.h"
 #include "headroom/estimate.h"
 
 enum { WORDS_MOST = 32, ROWS_MOST = 256, LINE_BYTES = 8192 };

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "headroom/estimate.h"
 
 static hr_config config_of(const char *family)

@@ -3,7 +3,7 @@
  * interrupts. */
 #include <math.h>
 
-#include "headroom/config.h"
+#include "config/config.h"
 #include "support/evaluating.h"
 
 static void refused(const char *arguments, int code, const char *sentence)

@@ -3,7 +3,7 @@
  * every budget; windows of a text. */
 #include <math.h>
 
-#include "headroom/config.h"
+#include "config/config.h"
 #include "headroom/status.h"
 #include "mem/process.h"
 #include "model/family.h"

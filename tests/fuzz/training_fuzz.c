@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     static hr_audit_report report;
     static _Alignas(64) unsigned char memory[HR_AUDIT_MEMORY_BYTES];
-    const hr_audit_request request = { .memory = memory,
+    const hr_audit_request request = { .size = sizeof request,
+                                       .memory = memory,
                                        .memory_bytes = sizeof memory,
                                        .model = "Qwen/Qwen2.5-0.5B" };
     hr_error err = { HR_OK, "" };
@@ -29,9 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (status != HR_OK && (status != HR_USAGE || !err.message[0] || strchr(err.message, '\n')))
         abort();
     const bool training = report.kind > HR_AUDIT_RECIPE;
-    if (status == HR_OK && training && hr_config_check(&report.config, &err) != HR_OK) abort();
+    if (status == HR_OK && training && hr_config_check(report.config, &err) != HR_OK) abort();
     for (int32_t i = 0; status == HR_OK && i < report.key_count; i++)
         if (report.keys[i].state > HR_AUDIT_UNREAD) abort();
+    hr_config_free(report.config);
     close(file);
     return 0;
 }

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <sys/ioctl.h>
 
-#include "headroom/config.h"
+#include "config/config.h"
 #include "headroom/generate.h"
 #include "mem/process.h"
 #include "model/family.h"
@@ -560,7 +560,11 @@ static void an_interrupt_before_allocation_is_reported(void **state)
     hr_error err = { HR_OK, "" };
     trained(HR_FAMILY_LLAMA, 0);
     snprintf(path, sizeof path, "%s/out", folder.path);
-    const hr_generate_request request = { .model = { .folder = path, .interrupts = &interrupts },
+    const hr_infer_request model = { .size = sizeof model,
+                                     .folder = path,
+                                     .interrupts = &interrupts };
+    const hr_generate_request request = { .size = sizeof request,
+                                          .model = &model,
                                           .prompt = "the red",
                                           .tokens = 8,
                                           .sampling = { .repetition_penalty = 1, .top_p = 1 } };

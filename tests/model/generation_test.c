@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "ops/cpu.h"
 #include "sections/generation.h"
 

@@ -89,7 +89,7 @@ int main(int count, char **words)
         .open = open_region,
     };
     if (!strcmp(words[3], "smallest")) {
-        const hr_plan_query question = { .calibrations = NULL };
+        const hr_plan_query question = { .size = sizeof question, .calibrations = NULL };
         must(hr_query_smallest(&machine, &config, 0.1, &question, &smallest, &err), &err);
         printf("%lld %lld %lld\n", (long long)smallest.least.process_bytes,
                (long long)smallest.within.process_bytes, (long long)smallest.fastest.process_bytes);

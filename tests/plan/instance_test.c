@@ -52,7 +52,7 @@ static const char *written(void)
 
 static hr_status pack(int64_t capacity, double seconds, hr_pack_report *report)
 {
-    const hr_pack_request request = { in, out, capacity, seconds };
+    const hr_pack_request request = { sizeof request, in, out, capacity, seconds };
     unlink(out);
     err = (hr_error){ HR_OK, "" };
     return hr_pack_file(&request, report, &err);
@@ -137,7 +137,7 @@ static void binary_data_is_refused(void **state)
 static void a_missing_file_is_named(void **state)
 {
     (void)state;
-    const hr_pack_request request = { "nowhere.csv", NULL, -1, 1 };
+    const hr_pack_request request = { sizeof request, "nowhere.csv", NULL, -1, 1 };
     hr_pack_report report;
     assert_int_equal(hr_pack_file(&request, &report, &err), HR_USAGE);
     assert_non_null(strstr(err.message, "nowhere.csv"));

@@ -63,7 +63,9 @@ static void small(hr_config *config, const char *family)
 static hr_status prove(const hr_config *config, const char *only, const hr_prove_fault *fault,
                        hr_error *err)
 {
-    const hr_prove_options options = { .only = only, .directory = folder.path };
+    const hr_prove_options options = { .size = sizeof options,
+                                       .only = only,
+                                       .directory = folder.path };
     return hr_prove_with(config, &options, fault, &report, err);
 }
 
@@ -348,7 +350,9 @@ static void what_does_not_apply_says_why(void **state)
                         "the pattern masks nothing at train.seq_len 64: attention is dense");
     assert_string_equal(err.message, "pattern does not apply to this recipe: the pattern masks "
                                      "nothing at train.seq_len 64: attention is dense");
-    const hr_prove_options one = { .only = "resume", .steps = 1, .directory = folder.path };
+    const hr_prove_options one = {
+        .size = sizeof one, .only = "resume", .steps = 1, .directory = folder.path
+    };
     assert_int_equal(hr_prove(&config, &one, &report, &err), HR_USAGE);
     assert_string_equal(proof_of("resume")->reason, "it takes two steps, and there is one");
 }
@@ -359,7 +363,7 @@ static void what_does_not_fit_is_reduced_or_refused(void **state)
     hr_error err;
     static hr_config config;
     small(&config, "llama");
-    const hr_plan_outputs outputs = { 0 };
+    const hr_plan_outputs outputs = { .size = sizeof outputs };
     hr_plan_answer answer;
     require(hr_plan_make(&config, &outputs, &answer, &err) == HR_OK, "%s", err.message);
     config.model.n_layers = 40;
@@ -382,12 +386,16 @@ static void unknown_names_and_steps_are_refused(void **state)
     small(&config, "llama");
     assert_int_equal(prove(&config, "micro-bach", NULL, &err), HR_USAGE);
     assert_string_equal(err.message, "there is no proof micro-bach; the nearest is micro-batch");
-    const hr_prove_options many = { .steps = HR_PROVE_STEPS_MOST + 1, .directory = folder.path };
+    const hr_prove_options many = { .size = sizeof many,
+                                    .steps = HR_PROVE_STEPS_MOST + 1,
+                                    .directory = folder.path };
     assert_int_equal(hr_prove(&config, &many, &report, &err), HR_USAGE);
-    const hr_prove_options nowhere = { .directory = "/nowhere" };
+    const hr_prove_options nowhere = { .size = sizeof nowhere, .directory = "/nowhere" };
     assert_int_equal(hr_prove(&config, &nowhere, &report, &err), HR_USAGE);
     static volatile sig_atomic_t interrupts = 1;
-    const hr_prove_options stopped = { .directory = folder.path, .interrupts = &interrupts };
+    const hr_prove_options stopped = { .size = sizeof stopped,
+                                       .directory = folder.path,
+                                       .interrupts = &interrupts };
     assert_int_equal(hr_prove(&config, &stopped, &report, &err), HR_INTERRUPTED);
     assert_int_equal(files_left(), 0);
 }

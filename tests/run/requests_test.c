@@ -13,7 +13,9 @@
 static void a_request_is_taken_once(void **state)
 {
     volatile sig_atomic_t saves = 0, reports = 0;
-    const hr_train_options options = { .saves = &saves, .reports = &reports };
+    const hr_train_options options = { .size = sizeof options,
+                                       .saves = &saves,
+                                       .reports = &reports };
     hr_requests requests = { .options = &options, .begun_ns = hr_clock_ns() };
     (void)state;
     assert_false(hr_requests_save(&requests));
@@ -31,7 +33,7 @@ static void a_request_is_taken_once(void **state)
 
 static void a_run_without_counts_is_asked_for_nothing(void **state)
 {
-    const hr_train_options options = { .fresh = false };
+    const hr_train_options options = { .size = sizeof options, .fresh = false };
     hr_requests requests = { .options = &options };
     (void)state;
     assert_false(hr_requests_stop(&requests));
@@ -42,7 +44,7 @@ static void a_run_without_counts_is_asked_for_nothing(void **state)
 static void a_signal_or_the_time_limit_stops_the_run(void **state)
 {
     volatile sig_atomic_t interrupts = 0;
-    const hr_train_options options = { .interrupts = &interrupts };
+    const hr_train_options options = { .size = sizeof options, .interrupts = &interrupts };
     const int64_t now = hr_clock_ns(), second = 1000000000;
     hr_requests requests = { .options = &options, .begun_ns = now - 20 * second };
     (void)state;

@@ -93,7 +93,8 @@ static inline void child_saved(void *context, const char *path)
 static inline void child_train(void)
 {
     const child_wishes *wishes = &child_told->wishes;
-    const hr_train_options options = { .events = { .preparing = child_preparing,
+    const hr_train_options options = { .size = sizeof options,
+                                       .events = { .preparing = child_preparing,
                                                    .working = child_working,
                                                    .step = child_step,
                                                    .evaluated = child_evaluated,
@@ -114,7 +115,7 @@ static inline void child_train(void)
 
 static inline void child_plan_only(void)
 {
-    const hr_plan_outputs outputs = { 0 };
+    const hr_plan_outputs outputs = { .size = sizeof outputs };
     child_told->status = hr_plan_make(&child_told->config, &outputs, &child_told->result.plan,
                                       &child_told->err);
 }

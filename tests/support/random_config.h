@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "headroom/config.h"
+#include "config/config.h"
 #include "model/family.h"
 
 /* A random number for the choice `what` in case `turn`. */

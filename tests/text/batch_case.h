@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "guard.h"
 #include "support/in_folder.h"
 #include "text/batch.h"

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "config/config.h"
 
 static void an_order_is_a_permutation_for_every_count(void **state)
 {

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/random.h"
+#include "config/config.h"
 #include "guard.h"
 #include "support/folder.h"
 #include "text/blocks.h"

@@ -3,6 +3,7 @@
 #ifndef HR_TESTS_TEXT_CASE_H
 #define HR_TESTS_TEXT_CASE_H
 
+#include "config/config.h"
 #include "corpus/corpus.h"
 #include "guard.h"
 #include "support/folder.h"

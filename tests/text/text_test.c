@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "text/text_case.h"
 #include "text/word_vocabulary.h"
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "support/small_tokenizer.h"
 #include "text/text_case.h"
 #include "text/word_vocabulary.h"

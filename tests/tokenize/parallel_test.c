@@ -152,9 +152,11 @@ static void take_progress(void *context, int64_t done, int64_t all)
 
 static void encode(hr_tokenize *tokenize, const char *path, output *to)
 {
-    const hr_tokenize_request request = {
-        .ids = take_ids, .progress = take_progress, .context = to, .interrupts = &to->interrupts
-    };
+    const hr_tokenize_request request = { .size = sizeof request,
+                                          .ids = take_ids,
+                                          .progress = take_progress,
+                                          .context = to,
+                                          .interrupts = &to->interrupts };
     hr_tokenize_result result;
     to->count = to->done = 0;
     to->interrupts = 0;
@@ -165,7 +167,7 @@ static void encode(hr_tokenize *tokenize, const char *path, output *to)
 /* Encodes a text in memory; must work after any earlier result. */
 static void encode_word(hr_tokenize *tokenize)
 {
-    const hr_tokenize_request request = { .around = false };
+    const hr_tokenize_request request = { .size = sizeof request, .around = false };
     hr_tokenize_result result;
     hr_error error;
     assert_int_equal(hr_tokenize_text(tokenize, "plan", 4, &request, &result, &error), HR_OK);

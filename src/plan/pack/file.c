@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "plan/instance.h"
 #include "plan/pack/pack.h"
 #include "plan/pack/sort.h"
@@ -177,10 +178,12 @@ static hr_status run(job *j, const hr_pack_request *request, hr_pack_report *rep
     return answer;
 }
 
-hr_status hr_pack_file(const hr_pack_request *request, hr_pack_report *report, hr_error *err)
+hr_status hr_pack_file(const hr_pack_request *given, hr_pack_report *report, hr_error *err)
 {
     job j = { .count = 0 };
-    const hr_status status = run(&j, request, report, err);
+    hr_pack_request request;
+    hr_status status = hr_options_take(&request, sizeof request, given, err);
+    if (status == HR_OK) status = run(&j, &request, report, err);
     free(j.memory);
     hr_instance_close(&j.instance);
     return status;

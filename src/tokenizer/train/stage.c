@@ -235,8 +235,8 @@ static void make_plan(hr_stage *s, bool resumed)
 static hr_status check_plan(const hr_stage *s, hr_error *err)
 {
     const int64_t budget = s->request->budget, available = hr_room_available(budget);
-    const int64_t needed = hr_account_needed(budget, hr_page_bytes(), s->account.bytes,
-                                             s->threads, false);
+    const int64_t needed = hr_account_needed(budget, hr_page_bytes(), s->account.bytes, s->threads,
+                                             false);
     char wanted[64], there[64];
     if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
         return hr_fail(err, HR_NO_FIT,

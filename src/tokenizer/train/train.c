@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/directory.h"
+#include "base/options.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "headroom/config.h"
@@ -15,7 +16,9 @@
 
 void hr_tokenize_train_default(hr_tokenize_train_request *request)
 {
-    *request = (hr_tokenize_train_request){ .vocab_size = 30000, .cut_from = 16 << 20 };
+    *request = (hr_tokenize_train_request){ .size = sizeof(hr_tokenize_train_request),
+                                            .vocab_size = 30000,
+                                            .cut_from = 16 << 20 };
 }
 
 /* ---- checking the request */
@@ -225,15 +228,18 @@ static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *
 
 enum { CUT_LOWER = 8 }; /* divisor of the cut count when a stage is repeated */
 
-hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
+hr_status hr_tokenize_train(const hr_tokenize_train_request *given,
                             hr_tokenize_train_result *result, hr_error *err)
 {
+    hr_tokenize_train_request own_request;
+    const hr_tokenize_train_request *request = &own_request;
     char folder[HR_PATH_BYTES], merges[HR_PATH_BYTES];
     hr_state_head head;
     int64_t down;
     bool found;
     *result = (hr_tokenize_train_result){ .process_bytes_measured = -1 };
-    hr_status status = check_request(request, err);
+    hr_status status = hr_options_take(&own_request, sizeof own_request, given, err);
+    if (status == HR_OK) status = check_request(request, err);
     if (status == HR_OK) status = hr_output_check(request->out, err);
     if (status == HR_OK) status = hr_directory_check(request->out, err);
     if (status == HR_OK) status = hr_state_read_head(request->out, &head, &found, err);
