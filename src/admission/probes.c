@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "report/frontier.h"
+#include "report/svg.h"
 #include "search/proxy_cache.h"
 
 enum {
@@ -330,7 +331,7 @@ hr_status hr_query_frontier(const hr_admission_machine *machine, const hr_config
 {
     hr_probes probes;
     hr_status status = HR_OK;
-    if (svg) status = hr_file_check_kind(svg, hr_frontier_svg_begin, "drawing", err);
+    if (svg) status = hr_file_check_kind(svg, hr_svg_first, "drawing", err);
     if (status == HR_OK) status = hr_probes_open(&probes, machine, question, err);
     if (status != HR_OK) return status;
     status = find_frontier(&probes, config, answer, err);

@@ -16,6 +16,7 @@
 #include "planning/target.h"
 #include "report/frontier.h"
 #include "report/grid.h"
+#include "report/svg.h"
 
 typedef struct {
     const hr_grid_request *request;
@@ -301,8 +302,7 @@ static hr_status check(const hr_grid_request *request, int64_t *cells, hr_error 
                         return hr_fail(err, HR_USAGE, "--grid: %s is given twice",
                                        axis->keys[k]->name);
     }
-    if (request->svg)
-        return hr_file_check_kind(request->svg, hr_frontier_svg_begin, "drawing", err);
+    if (request->svg) return hr_file_check_kind(request->svg, hr_svg_first, "drawing", err);
     return HR_OK;
 }
 

@@ -2,21 +2,23 @@
 /* planning/schedule_svg.c - draws the learning rate over the steps of a run, with its stages. */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/writer.h"
+#include "config/config.h"
 #include "config/schedule.h"
 #include "headroom/plan.h"
 #include "headroom/stages.h"
-#include "report/frontier.h"
+#include "report/svg.h"
 
 enum {
     WIDTH = 900,
     HEIGHT = 360,
     LEFT = 80,
     RIGHT = 20,
-    TOP = 40,
+    TOP = 44,
     BOTTOM = 60,
     POINTS = 800,
     SVG_BYTES = 64 << 10
@@ -55,7 +57,7 @@ static int64_t step_of(const drawing *d, int32_t point)
 static void put_curve(const drawing *d)
 {
     int32_t next = 1;
-    hr_put(d->to, "<polyline fill='none' stroke='#1f6feb' stroke-width='2' points='");
+    hr_put(d->to, "<polyline class=\"line\" points=\"");
     for (int32_t i = 0; i < POINTS; i++) {
         const int64_t step = step_of(d, i);
         for (; d->stages && next < d->stages->count && d->stages->at[next].first_step <= step;
@@ -64,7 +66,7 @@ static void put_curve(const drawing *d)
                 hr_put(d->to, "%.1f,%.1f ", x_of(d, at + side), y_of(d, rate(d, at + side)));
         hr_put(d->to, "%.1f,%.1f ", x_of(d, step), y_of(d, rate(d, step)));
     }
-    hr_put(d->to, "'/>\n");
+    hr_put(d->to, "\"/>\n");
 }
 
 static void put_stages(const drawing *d)
@@ -74,47 +76,42 @@ static void put_stages(const drawing *d)
         const int64_t end = i + 1 < d->stages->count ? stage[1].first_step : d->steps;
         const double x = x_of(d, stage->first_step), width = x_of(d, end) - x;
         hr_put(d->to,
-               "<rect x='%.1f' y='%d' width='%.1f' height='%d' fill='#888' fill-opacity='%s'>"
+               "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#888\" "
+               "fill-opacity=\"%s\">"
                "<title>stage %d from step %lld: %lld x %lld tokens, lr_scale %g</title></rect>\n",
                x, TOP, width, HEIGHT - TOP - BOTTOM, i % 2 ? "0.06" : "0.16", i + 1,
                (long long)stage->first_step, (long long)stage->batch, (long long)stage->seq_len,
                stage->lr_scale);
-        if (width >= 24)
-            hr_put(d->to, "<text x='%.1f' y='%d' text-anchor='middle'>%lld</text>\n", x + width / 2,
-                   TOP - 6, (long long)stage->seq_len);
+        char tokens[HR_COUNT_BYTES];
+        snprintf(tokens, sizeof tokens, "%lld", (long long)stage->seq_len);
+        if (width >= 24) hr_svg_put_label(d->to, x + width / 2, TOP - 14, "middle", tokens);
     }
-    if (d->stages)
-        hr_put(d->to, "<text x='%d' y='%d' text-anchor='end'>tokens</text>\n", LEFT - 8, TOP - 6);
+    if (d->stages) hr_svg_put_label(d->to, LEFT - 8, TOP - 14, "end", "tokens");
 }
 
 static void put_axes(const drawing *d)
 {
-    char steps[HR_COUNT_BYTES];
+    char label[HR_COUNT_BYTES];
     for (int32_t i = 0; i <= 4; i++) {
         const double lr = d->most * i / 4;
-        hr_put(d->to,
-               "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' stroke='#888' stroke-opacity='0.4'/>"
-               "<text x='%d' y='%.1f' text-anchor='end'>%.3g</text>\n",
-               LEFT, y_of(d, lr), WIDTH - RIGHT, y_of(d, lr), LEFT - 8, y_of(d, lr) + 4, lr);
+        snprintf(label, sizeof label, "%.3g", lr);
+        hr_svg_put_row(d->to, LEFT, WIDTH - RIGHT, y_of(d, lr), label);
         const int64_t step = d->steps / 4 * i + d->steps % 4 * i / 4;
-        hr_put(d->to, "<text x='%.1f' y='%d' text-anchor='middle'>%s</text>\n", x_of(d, step),
-               HEIGHT - BOTTOM + 18, hr_count_print(step, steps));
+        hr_svg_put_label(d->to, x_of(d, step), HEIGHT - BOTTOM + 18, i == 4 ? "end" : "middle",
+                         hr_count_print(step, label));
     }
-    hr_put(d->to, "<text x='%d' y='%d' text-anchor='middle'>step</text>\n",
-           (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16);
+    hr_svg_put_label(d->to, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 16, "middle", "step");
 }
 
 static void draw(const drawing *d)
 {
-    hr_put(d->to,
-           "%s width='%d' height='%d' viewBox='0 0 %d %d' font-family='sans-serif' "
-           "font-size='12' fill='#444' role='img'>\n<title>learning rate over %lld steps</title>\n"
-           "<rect width='100%%' height='100%%' fill='#fff'/>\n",
-           hr_frontier_svg_begin, WIDTH, HEIGHT, WIDTH, HEIGHT, (long long)d->steps);
+    char title[64];
+    snprintf(title, sizeof title, "learning rate over %lld steps", (long long)d->steps);
+    hr_svg_begin(d->to, WIDTH, HEIGHT, title);
     put_stages(d);
     put_axes(d);
     put_curve(d);
-    hr_put(d->to, "</svg>\n");
+    hr_svg_end(d->to);
 }
 
 hr_status hr_plan_schedule(const hr_config *config, const char *svg, hr_error *err)
@@ -123,7 +120,7 @@ hr_status hr_plan_schedule(const hr_config *config, const char *svg, hr_error *e
     hr_writer writer = { text, sizeof text };
     hr_stages stages;
     hr_file_out out;
-    hr_status status = hr_file_check_kind(svg, hr_frontier_svg_begin, "drawing", err);
+    hr_status status = hr_file_check_kind(svg, hr_svg_first, "drawing", err);
     if (status == HR_OK) status = hr_config_stages(config, &stages, err);
     if (status != HR_OK) return status;
     if (!config->train.steps)

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "report/labels.h"
+#include "report/svg.h"
 
 /* ---- words */
 
@@ -227,20 +228,17 @@ static void draw_axes(const frame *at, hr_writer *w)
     const int32_t ticks = (int32_t)lround((at->high - at->low) / at->step);
     for (int32_t i = 0; i <= ticks; i++) {
         const double tokens = at->low + i * at->step, y = svg_y(at, tokens);
-        hr_put(w, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
         char rate[HR_COUNT_BYTES];
-        hr_put(w, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT - 8, y + 4,
-               print_rate(tokens, rate));
+        hr_svg_put_row(w, LEFT, WIDTH - RIGHT, y, print_rate(tokens, rate));
     }
     /* Five ticks at equal ratios, from the first plan to the last. */
     for (int32_t i = 0; i <= 4; i++) {
         const double bytes = exp2(at->left + (at->right - at->left) * i / 4);
         const double x = svg_x(at, bytes);
         hr_put(w, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, HEIGHT - BOTTOM);
-        hr_put(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">", x, HEIGHT - BOTTOM + 18,
-               i == 4 ? "end" : "middle");
         char size[HR_COUNT_BYTES];
-        hr_put(w, "%s</text>\n", hr_size_print((int64_t)bytes, size));
+        hr_svg_put_label(w, x, HEIGHT - BOTTOM + 18, i == 4 ? "end" : "middle",
+                         hr_size_print((int64_t)bytes, size));
         if (at->right <= at->left) return;
     }
 }
@@ -267,25 +265,15 @@ static void draw_points(const hr_frontier *f, const frame *at, hr_writer *w)
     }
 }
 
-const char hr_frontier_svg_begin[] = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
-
 void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
 {
     const frame at = frame_of(frontier);
-    hr_put(w,
-           "%s viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n"
-           "<title>Tokens per second against process memory</title>\n",
-           hr_frontier_svg_begin, WIDTH, HEIGHT, WIDTH, HEIGHT);
-    hr_put(w, "<style>text{font:12px sans-serif;fill:#444}.grid{stroke:#e4e4e4;fill:none}"
-              ".line{stroke:#9bbbd6;stroke-width:2;fill:none}circle{fill:#1f6aa5}"
-              ".beyond{fill:#fff;stroke:#1f6aa5;stroke-width:2}</style>\n");
-    hr_put(w, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, HEIGHT);
+    hr_svg_begin(w, WIDTH, HEIGHT, "Tokens per second against process memory");
     draw_axes(&at, w);
     draw_points(frontier, &at, w);
-    hr_put(w, "<text x=\"%d\" y=\"%d\">tokens per second, predicted</text>\n", LEFT, TOP - 18);
-    hr_put(w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">process memory (log scale)</text>\n",
-           WIDTH - RIGHT, HEIGHT - 14);
-    hr_put(w, "</svg>\n");
+    hr_svg_put_label(w, LEFT, TOP - 18, "start", "tokens per second, predicted");
+    hr_svg_put_label(w, WIDTH - RIGHT, HEIGHT - 14, "end", "process memory (log scale)");
+    hr_svg_end(w);
 }
 
 /* ---- largest and smallest */

@@ -17,7 +17,6 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
 /* Prints a table of the points and, from three points on, a text plot. */
 void hr_frontier_print(const hr_frontier *frontier, int32_t columns, hr_writer *writer);
 
-extern const char hr_frontier_svg_begin[]; /* how every drawing begins */
 
 /* Prints the plot as SVG, without scripts, fonts or links. */
 void hr_frontier_draw(const hr_frontier *frontier, hr_writer *writer);

@@ -37,7 +37,7 @@ const char *hr_grid_size_print(int64_t bytes, char text[HR_COUNT_BYTES]);
 
 void hr_grid_print(const hr_grid_table *table, const hr_grid_sink *sink);
 
-/* SVG, without scripts, fonts or links; begins like that of hr_frontier_draw. */
+/* SVG, without scripts, fonts or links; report/svg.h. */
 void hr_grid_draw(const hr_grid_table *table, const hr_grid_sink *sink);
 
 #endif

@@ -8,19 +8,9 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
-#include "report/frontier.h"
+#include "report/svg.h"
 
 enum { CELL_WIDTH = 92, CELL_HEIGHT = 34, LEFT = 150, TOP = 58, TAB_GAP = 70, TEXT_BYTES = 4096 };
-
-/* Text inside of an element: "<", ">" and "&" are written as entities. */
-static void put_text(hr_writer *w, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '<') hr_put(w, "&lt;");
-        else if (*text == '>') hr_put(w, "&gt;");
-        else if (*text == '&') hr_put(w, "&amp;");
-        else hr_put(w, "%c", *text);
-}
 
 /* Green for plans that save everything, yellow for those that do not, red for refusals; the fuller,
  * the darker. */
@@ -42,7 +32,7 @@ static void put_title(hr_writer *w, const hr_grid_cell *cell)
 {
     char bytes[64], there[64], rate[HR_COUNT_BYTES];
     hr_put(w, "<title>");
-    if (cell->verdict == HR_CELL_INVALID) put_text(w, cell->reason);
+    if (cell->verdict == HR_CELL_INVALID) hr_svg_put_text(w, cell->reason);
     else if (cell->file_bytes)
         hr_put(w, "disk: needs %s, has %s", hr_bytes_print(cell->file_bytes, bytes),
                hr_bytes_print(cell->file_available_bytes, there));
@@ -55,7 +45,7 @@ static void put_title(hr_writer *w, const hr_grid_cell *cell)
                hr_bytes_print(cell->available_bytes, there),
                hr_count_print((int64_t)(cell->tokens_per_second + 0.5), rate));
         if (*cell->change) hr_put(w, "%s; ", cell->change);
-        put_text(w, cell->words);
+        hr_svg_put_text(w, cell->words);
     }
     hr_put(w, "</title>");
 }
@@ -70,11 +60,12 @@ static void draw_cell(const hr_grid_cell *cell, int64_t x, int64_t y, const hr_g
     put_color(&w, cell);
     hr_put(&w, "\"/>");
     put_title(&w, cell);
-    hr_put(&w, "<text x=\"%lld\" y=\"%lld\">%s</text>", (long long)x + 6, (long long)y + 13,
-           cell->file_bytes ? "needs disk" : words[cell->verdict]);
+    hr_svg_put_label(&w, (double)x + 6, (double)y + 13, "start",
+                     cell->file_bytes ? "needs disk" : words[cell->verdict]);
     if (cell->verdict != HR_CELL_INVALID)
-        hr_put(&w, "<text x=\"%lld\" y=\"%lld\">%s</text>", (long long)x + 6, (long long)y + 26,
-               hr_grid_size_print(cell->file_bytes ? cell->file_bytes : cell->process_bytes, size));
+        hr_svg_put_label(
+            &w, (double)x + 6, (double)y + 26, "start",
+            hr_grid_size_print(cell->file_bytes ? cell->file_bytes : cell->process_bytes, size));
     hr_put(&w, "</g>\n");
     hr_grid_put(sink, text);
 }
@@ -84,10 +75,7 @@ static void draw_label(const char *label, int64_t x, int64_t y, const char *anch
 {
     char text[TEXT_BYTES];
     hr_writer w = { text, sizeof text };
-    hr_put(&w, "<text x=\"%lld\" y=\"%lld\" text-anchor=\"%s\">", (long long)x, (long long)y,
-           anchor);
-    put_text(&w, label);
-    hr_put(&w, "</text>\n");
+    hr_svg_put_label(&w, (double)x, (double)y, anchor, label);
     hr_grid_put(sink, text);
 }
 
@@ -135,16 +123,12 @@ void hr_grid_draw(const hr_grid_table *t, const hr_grid_sink *sink)
 {
     char text[TEXT_BYTES];
     const int64_t tab_height = TOP + t->rows * (int64_t)CELL_HEIGHT + TAB_GAP - TOP / 2;
-    const int64_t width = LEFT + t->columns * (int64_t)CELL_WIDTH + 16,
-                  height = t->tabs * tab_height;
-    snprintf(text, sizeof text,
-             "%s viewBox=\"0 0 %lld %lld\" width=\"%lld\" height=\"%lld\" role=\"img\">\n"
-             "<title>Which plans fit</title>\n"
-             "<style>text{font:11px sans-serif;fill:#333}</style>\n"
-             "<rect width=\"%lld\" height=\"%lld\" fill=\"#fff\"/>\n",
-             hr_frontier_svg_begin, (long long)width, (long long)height, (long long)width,
-             (long long)height, (long long)width, (long long)height);
+    hr_writer w = { text, sizeof text };
+    hr_svg_begin(&w, LEFT + t->columns * (int64_t)CELL_WIDTH + 16, t->tabs * tab_height,
+                 "Which plans fit");
     hr_grid_put(sink, text);
     for (int32_t tab = 0; tab < t->tabs; tab++) draw_tab(t, tab, tab * tab_height, sink);
-    hr_grid_put(sink, "</svg>\n");
+    w.used = 0;
+    hr_svg_end(&w);
+    hr_grid_put(sink, text);
 }
