@@ -15,6 +15,7 @@
 #include "ops/dropout/dropout_kernels.h"
 #include "ops/embed/embed_kernels.h"
 #include "ops/glu/glu_kernels.h"
+#include "ops/lif/lif_kernels.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/loss/loss_kernels.h"
 #include "ops/magnitude/magnitude_kernels.h"
@@ -35,6 +36,7 @@ typedef struct hr_kernels {
     hr_modulate_kernels modulate;
     hr_match_kernels match;
     hr_recurrence_kernels recurrence;
+    hr_lif_kernels lif;
     hr_embed_kernels embed;
     hr_rope_kernels rope;
     hr_loss_kernels loss;
