@@ -260,11 +260,71 @@ static hr_attention_task task_of_head(const selecting *w, int64_t h)
     return task;
 }
 
-static void copy_row(const selecting *w, hr_attention_rows from, int64_t row, void *to, int64_t at)
+/* Copies row `row` of a head to row `at`: `elements` from the first head. In pieces of a constant
+ * size, which compilers copy in place. */
+static inline void copy_row(const selecting *w, hr_attention_rows from, int64_t elements,
+                            int64_t row, void *to, int64_t at)
 {
-    const int64_t K = w->head.head_width, bytes = K * hr_dtype_bytes(w->b->share.call->dtype);
-    memcpy((uint8_t *)to + at * bytes,
-           hr_element_at(from.first, row * from.stride, w->b->share.call->dtype), (size_t)bytes);
+    enum { PIECE = 64 };
+    const hr_dtype dtype = w->b->share.call->dtype;
+    const int64_t bytes = w->head.head_width * hr_dtype_bytes(dtype);
+    const uint8_t *source = hr_element_at(from.first, elements + row * from.stride, dtype);
+    uint8_t *target = (uint8_t *)to + at * bytes;
+    int64_t done = 0;
+    for (; done + PIECE <= bytes; done += PIECE) memcpy(target + done, source + done, PIECE);
+    for (; done < bytes; done += 2) memcpy(target + done, source + done, 2);
+}
+
+/* Asks for the row that copy_row will copy. */
+static inline void prefetch_row(const selecting *w, hr_attention_rows from, int64_t elements,
+                                int64_t row)
+{
+    const hr_dtype dtype = w->b->share.call->dtype;
+    const uint8_t *source = hr_element_at(from.first, elements + row * from.stride, dtype);
+    for (int64_t at = 0; at < w->head.head_width * hr_dtype_bytes(dtype); at += 64)
+        __builtin_prefetch(source + at);
+}
+
+/* Adds a row of dq, whose width is a multiple of 16. */
+static inline void add_row(const backward *b, const float *restrict from, float *restrict to)
+{
+    for (int64_t c = 0; c < b->sum_row; c += ATTENTION_ALIGN)
+        for (int64_t l = 0; l < ATTENTION_ALIGN; l++) to[c + l] += from[c + l];
+}
+
+/* Copies rows [first, first + rows) of (query, head) pairs: heads change first. */
+static void gather(const selecting *w, const int32_t *queries, int64_t count, int64_t first,
+                   int64_t rows)
+{
+    enum { AHEAD = 2 };
+    const attention_gathered *room = &w->b->gathered;
+    const int64_t K = w->head.head_width, q_stride = w->b->share.attr->q_head_stride;
+    int64_t at = first / w->heads, h = first % w->heads;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t query = queries[at], next = queries[hr_min(at + AHEAD, count - 1)];
+        const int64_t of_row = h + query * w->head.lse_stride;
+        prefetch_row(w, w->head.q, h * q_stride, next);
+        prefetch_row(w, w->head.grad_o, h * K, next);
+        copy_row(w, w->head.q, h * q_stride, query, room->q, i);
+        if (w->head.dots) room->dots[i] = w->head.dots[of_row];
+        else copy_row(w, w->head.o, h * K, query, room->o, i);
+        copy_row(w, w->head.grad_o, h * K, query, room->grad_o, i);
+        room->lse[i] = w->head.lse[of_row];
+        if (++h == w->heads) h = 0, at++;
+    }
+}
+
+/* Adds what these rows have got to the sums of dq. */
+static void add_gathered(const selecting *w, const int32_t *queries, int64_t first, int64_t rows)
+{
+    const backward *b = w->b;
+    const int64_t dq_count = attention_dq_count(b->share.attr, b->share.call->rows);
+    int64_t at = first / w->heads, h = first % w->heads;
+    for (int64_t i = 0; i < rows; i++) {
+        float *sums = b->dq_sums + h * dq_count;
+        add_row(b, b->gathered.dq + i * b->sum_row, sums + queries[at] * b->sum_row);
+        if (++h == w->heads) h = 0, at++;
+    }
 }
 
 /* Gathered rows, all of which see the whole block whose first key is `key`. */
@@ -272,19 +332,12 @@ static void run_gathered(const selecting *w, int64_t key, const int32_t *queries
 {
     const backward *b = w->b;
     const attention_gathered *room = &b->gathered;
+    const hr_attention_attr *attr = b->share.attr;
     const int64_t most = attention_chunk(w->head.head_width), all = count * w->heads;
-    const int64_t block = b->share.attr->mask.block;
+    const int64_t block = attr->mask.block, K = w->head.head_width;
     for (int64_t first = 0; first < all; first += most) {
-        const int64_t rows = hr_min(most, all - first), K = w->head.head_width;
-        for (int64_t i = 0; i < rows; i++) {
-            const int64_t query = queries[(first + i) / w->heads];
-            const hr_attention_task head = task_of_head(w, (first + i) % w->heads);
-            copy_row(w, head.q, query, room->q, i);
-            if (head.dots) room->dots[i] = head.dots[query * head.lse_stride];
-            else copy_row(w, head.o, query, room->o, i);
-            copy_row(w, head.grad_o, query, room->grad_o, i);
-            room->lse[i] = head.lse[query * head.lse_stride];
-        }
+        const int64_t rows = hr_min(most, all - first);
+        gather(w, queries, count, first, rows);
         hr_attention_task task = w->head;
         task.q = (hr_attention_rows){ room->q, K, 0, 0 };
         task.o = (hr_attention_rows){ room->o, K, 0, 0 };
@@ -302,11 +355,7 @@ static void run_gathered(const selecting *w, int64_t key, const int32_t *queries
         task.dq_sum = room->dq;
         task.opens = true;
         b->share.call->kernels->attention.bwd[b->share.call->dtype](&task);
-        for (int64_t i = 0; i < rows; i++) {
-            const int64_t query = queries[(first + i) / w->heads];
-            float *sum = task_of_head(w, (first + i) % w->heads).dq_sum + query * b->sum_row;
-            for (int64_t c = 0; c < b->sum_row; c++) sum[c] += room->dq[i * b->sum_row + c];
-        }
+        add_gathered(w, queries, first, rows);
     }
 }
 
@@ -337,7 +386,8 @@ static void run_own(const selecting *w, int64_t key)
         task.dq_sum = b->gathered.dq;
         task.opens = true;
         b->share.call->kernels->attention.bwd[b->share.call->dtype](&task);
-        for (int64_t i = 0; i < task.length * b->sum_row; i++) dq[i] += b->gathered.dq[i];
+        for (int64_t i = 0; i < task.length; i++)
+            add_row(b, b->gathered.dq + i * b->sum_row, dq + i * b->sum_row);
     }
 }
 

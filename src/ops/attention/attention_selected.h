@@ -26,6 +26,15 @@ static void move_strip(const forward *f, const attention_selected_scratch *room,
     }
 }
 
+enum { AHEAD = 2 }; /* queries */
+
+VEC_INLINE const char *query_row(const hr_attention_selected_task *task, int64_t query, int64_t h)
+{
+    const hr_dtype dtype = dtype_of(&task->head);
+    return (const char *)row_of(task->head.q, dtype, query) +
+           h * task->q_head_stride * hr_dtype_bytes(dtype);
+}
+
 /* Block `j`, packed, against the queries that have selected it. */
 static void selected_block(const forward *f, const hr_attention_selected_task *task,
                            const attention_selected_scratch *room, int64_t j, int64_t keys,
@@ -33,6 +42,8 @@ static void selected_block(const forward *f, const hr_attention_selected_task *t
 {
     const hr_attention_task *head = &task->head;
     const int64_t all = count * task->heads;
+    const int64_t row_bytes = head->head_width * hr_dtype_bytes(dtype_of(head));
+    int64_t at = 0, h = 0;
     for (int64_t row = 0; row < all; row += ROWS) {
         int32_t rows[ROWS];
         strip s = { .p = p_of(f),
@@ -45,12 +56,16 @@ static void selected_block(const forward *f, const hr_attention_selected_task *t
                     .keys = { { .last = keys } },
                     .key_ranges = 1 };
         for (int64_t i = 0; i < s.rows; i++) {
-            const int64_t query = queries[(row + i) / task->heads], h = (row + i) % task->heads;
-            hr_attention_rows q = head->q;
-            q.first = hr_element_at(q.first, h * task->q_head_stride, dtype_of(head));
-            copy_rows(head, q, query, 1, head->length, f->room.strip + i * STRIP_ROW);
+            const int64_t query = queries[at];
+            const char *q = query_row(task, query, h);
+            const char *later = query_row(task, queries[hr_min(at + AHEAD, count - 1)], h);
+            for (int64_t byte = 0; byte < row_bytes; byte += 64) vec_prefetch(later + byte);
+            for (int64_t word = 0; word < f->words; word += VEC_LANES)
+                store_words(f->room.strip + i * STRIP_ROW + word,
+                            load_words(q, dtype_of(head), word, head->head_width));
             rows[i] = (int32_t)(query * task->heads + h);
             s.position[i] = head->query + query - j * task->block;
+            if (++h == task->heads) h = 0, at++;
         }
         move_strip(f, room, &s, rows, true);
         forward_strip(f, &s);
