@@ -14,6 +14,7 @@
 #include "ops/dequantize/dequantize_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
 #include "ops/embed/embed_kernels.h"
+#include "ops/gates/gates_kernels.h"
 #include "ops/glu/glu_kernels.h"
 #include "ops/lif/lif_kernels.h"
 #include "ops/linear/linear_kernels.h"
@@ -36,6 +37,7 @@ typedef struct hr_kernels {
     hr_modulate_kernels modulate;
     hr_match_kernels match;
     hr_recurrence_kernels recurrence;
+    hr_gates_kernels gates;
     hr_lif_kernels lif;
     hr_embed_kernels embed;
     hr_rope_kernels rope;

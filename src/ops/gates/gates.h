@@ -21,7 +21,8 @@
  *   lse, shifted, dots  fp32 [rows, H]; shifted_b may be exactly lse_b
  *   others              [rows, H head_width] activations; o may be exactly one of x, dz exactly z
  *
- * Numerics computed in fp32 from the stored values, rounded once.
+ * Numerics computed in fp32 from the stored values, rounded once. Each instruction set sums over a
+ *          head in an order of its own.
  * Repeat   rows are independent. */
 #ifndef HR_OPS_GATES_H
 #define HR_OPS_GATES_H

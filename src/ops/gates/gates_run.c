@@ -5,7 +5,7 @@
 
 #include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/gates/gates.h"
+#include "ops/kernels.h"
 
 void hr_gates_run(const hr_call *call)
 {
@@ -18,21 +18,9 @@ void hr_gates_run(const hr_call *call)
         for (int32_t b = 0; b < attr->branches; b++)
             gate[b] = 1 /
                       (1 + expf(-hr_element_get(call->in[0], i * attr->branches + b, call->dtype)));
-        for (int64_t c = i * K; c < (i + 1) * K; c++) {
-            float sum = 0;
-            for (int32_t b = 0; b < attr->branches; b++)
-                sum += gate[b] * hr_element_get(call->in[HR_GATES_X + b], c, call->dtype);
-            hr_element_set(call->out[0], c, call->dtype, sum);
-        }
+        call->kernels->gates.sum(gate, &call->in[HR_GATES_X], attr->branches, call->out[0], i * K,
+                                 K, call->dtype);
     }
-}
-
-static float dot(const hr_call *call, const void *x, int64_t first, int64_t count)
-{
-    float sum = 0;
-    for (int64_t c = first; c < first + count; c++)
-        sum += hr_element_get(call->in[0], c, call->dtype) * hr_element_get(x, c, call->dtype);
-    return sum;
 }
 
 void hr_gates_bwd_run(const hr_call *call)
@@ -48,7 +36,8 @@ void hr_gates_bwd_run(const hr_call *call)
             float *shifted = call->out[HR_GATES_SHIFTED + b], *dots = call->out[HR_GATES_DOTS + b];
             /* The smaller of exp(z) and exp(-z) does not overflow. */
             const float z = hr_element_get(call->in[1], at, call->dtype), e = expf(-fabsf(z));
-            dots[i] = dot(call, call->in[HR_GATES_BWD_X + b], i * K, K);
+            dots[i] = call->kernels->gates.dot(call->in[0], call->in[HR_GATES_BWD_X + b], i * K, K,
+                                               call->dtype);
             shifted[i] = lse[i] + log1pf(e) + fmaxf(-z, 0);
             hr_element_set(call->out[0], at, call->dtype, e / ((1 + e) * (1 + e)) * dots[i]);
         }
