@@ -13,6 +13,7 @@ void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)
     hr_modulate_kernels_fill(&kernels->modulate, cpu_mask);
     hr_match_kernels_fill(&kernels->match, cpu_mask);
     hr_recurrence_kernels_fill(&kernels->recurrence, cpu_mask);
+    hr_compress_kernels_fill(&kernels->compress, cpu_mask);
     hr_gates_kernels_fill(&kernels->gates, cpu_mask);
     hr_lif_kernels_fill(&kernels->lif, cpu_mask);
     hr_embed_kernels_fill(&kernels->embed, cpu_mask);

@@ -11,6 +11,7 @@
 #include "ops/activation/activation_kernels.h"
 #include "ops/adafactor/adafactor_kernels.h"
 #include "ops/attention/attention_kernels.h"
+#include "ops/compress/compress_kernels.h"
 #include "ops/dequantize/dequantize_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
 #include "ops/embed/embed_kernels.h"
@@ -37,6 +38,7 @@ typedef struct hr_kernels {
     hr_modulate_kernels modulate;
     hr_match_kernels match;
     hr_recurrence_kernels recurrence;
+    hr_compress_kernels compress;
     hr_gates_kernels gates;
     hr_lif_kernels lif;
     hr_embed_kernels embed;

@@ -79,10 +79,9 @@ static void gather(const compressing *c, int64_t sequence, int64_t first, int64_
         for (int64_t j = 0; j < c->attr->length; j++) {
             const int64_t from = token_of(c, sequence, row, j);
             const int64_t to = (row - first) * c->U + j * c->K;
-            for (int64_t i = 0; i < c->K; i++)
-                hr_element_set(out, to + i, dtype,
-                               hr_element_get(c->call->in[0], from + i, dtype) +
-                                   position[j * c->K + i]);
+            c->call->kernels->compress.move(hr_element_at(c->call->in[0], from, dtype),
+                                            position + j * c->K, hr_element_at(out, to, dtype),
+                                            c->K, dtype);
         }
 }
 
@@ -324,15 +323,14 @@ static void find_x(const compressing *c, int64_t sequence, int64_t n, int64_t gr
         for (int64_t j = 0; j < attr->length; j++) {
             const int64_t token = (from + row / c->G) * s + j;
             if (token < first || token >= end) continue;
-            float *sum = sums + (token - first) * width + row % c->G * c->K;
-            for (int64_t i = 0; i < c->K; i++)
-                sum[i] += hr_element_get(du, row * c->U + j * c->K + i, call->dtype);
+            call->kernels->compress.add(sums + (token - first) * width + row % c->G * c->K,
+                                        hr_element_at(du, row * c->U + j * c->K, call->dtype), c->K,
+                                        call->dtype);
         }
     const int64_t at = (sequence * attr->T + first) * width;
-    for (int64_t i = 0; i < (end - first) * width; i++)
-        hr_element_set(call->out[0], at + i, call->dtype,
-                       sums[i] +
-                           (call->in[6] ? hr_element_get(call->in[6], at + i, call->dtype) : 0));
+    call->kernels->compress.store(
+        sums, call->in[6] ? hr_element_at(call->in[6], at, call->dtype) : NULL,
+        hr_element_at(call->out[0], at, call->dtype), (end - first) * width, call->dtype);
 }
 
 /* The gradient of tokens [first, end) of a sequence, which are in no group. */
@@ -384,24 +382,32 @@ static void find_x_of_mean(const compressing *c)
     }
 }
 
+/* Row k of w1 times a vector. */
+static float row_product(const compressing *c, int64_t k, const float *with)
+{
+    const hr_layout layout = hr_linear_layout(c->call->dtype);
+    const hr_dtype dtype = hr_product_dtype(c->call->dtype);
+    const int64_t step = layout == HR_PANEL_PAIR ? 2 : 1;
+    float total = 0;
+    for (int64_t m = 0; m < c->M; m += HR_PANEL_WIDTH) {
+        const int64_t at = hr_layout_index(layout, c->U, c->M, k, m);
+        for (int64_t i = 0; i < hr_min(c->M - m, HR_PANEL_WIDTH); i++)
+            total += hr_element_get(c->call->in[2], at + i * step, dtype) * with[m + i];
+    }
+    return total;
+}
+
 /* The gradient of position: w1 times that of b1, of each sequence. */
 static void find_position(const compressing *c)
 {
     const hr_call *call = c->call;
-    const hr_layout layout = hr_linear_layout(call->dtype);
-    const hr_dtype dtype = hr_product_dtype(call->dtype);
     float *sum = call->out[1];
     int64_t first, last;
     hr_share(c->U, call->thread, call->threads, &first, &last);
     for (int64_t k = first; sum && k < last; k++) {
         if (call->clear >> 1 & 1) sum[k] = 0;
         for (int64_t q = 0; q < c->sequences; q++) {
-            float total = 0;
-            for (int64_t m = 0; m < c->M; m++) {
-                const int64_t at = hr_layout_index(layout, c->U, c->M, k, m);
-                total += hr_element_get(call->in[2], at, dtype) * db1_of(c, q)[m];
-            }
-            sum[k] += total;
+            sum[k] += row_product(c, k, db1_of(c, q));
         }
     }
 }
