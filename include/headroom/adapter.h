@@ -30,6 +30,8 @@ typedef struct {
 
 /* Reads the names and shapes of a PEFT folder, no values.
  *
+ *   report  out; its config is for hr_config_free, also after an error
+ *
  * Errors   USAGE    a file is missing
  *          CORRUPT  as for train.adapter.from; a tensor that is no part of an adapter
  *          NO_FIT   no memory for the table of tensors. */

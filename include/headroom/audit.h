@@ -202,7 +202,7 @@ int64_t hr_audit_rows(const hr_audit_training *training);
 
 /* Reads the file and checks its claims.
  *
- *   report  out
+ *   report  out; its config is for hr_config_free, also after an error
  *
  * Errors   USAGE  missing or unreadable; longer than HR_AUDIT_FILE_BYTES; a pickle; content that
  *                 belongs to no kind; an expression with an unknown unit, name or dimension: with

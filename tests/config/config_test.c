@@ -36,6 +36,46 @@ static void every_default_is_what_its_row_prints(void **state)
     }
 }
 
+/* Every key has exactly the value that hr_config_get prints. */
+static void a_handle_reads_the_value_of_every_key(void **state)
+{
+    (void)state;
+    hr_config *config = hr_config_new();
+    assert_non_null(config);
+    assert_int_equal(
+        hr_config_read_text(config, "train: {batch: 3, optimizer: {lr: 0.5}}", "r", NULL), HR_OK);
+    assert_int_equal(hr_config_set(config, "train.dtype", "bf16", NULL), HR_OK);
+    assert_int_equal(hr_config_set(config, "data.train", "a.txt", NULL), HR_OK);
+    assert_true(hr_config_from_recipe(config, "train.batch"));
+    assert_false(hr_config_from_recipe(config, "train.dtype"));
+    assert_int_equal(hr_config_integer(config, "train.dtype"), HR_FORMAT_BF16);
+    hr_config *copy = hr_config_copy(config);
+    assert_non_null(copy);
+    hr_config_default(config);
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const hr_key *key = hr_config_key(i);
+        char text[HR_VALUE_BYTES], again[HR_VALUE_BYTES];
+        if (key->type == HR_KEY_TEXT)
+            snprintf(again, sizeof again, "%s", hr_config_text(copy, key->name));
+        else if (key->type == HR_KEY_REAL)
+            snprintf(again, sizeof again, "%.17g", hr_config_real(copy, key->name));
+        else if (key->type == HR_KEY_BOOL)
+            snprintf(again, sizeof again, "%s",
+                     hr_config_integer(copy, key->name) ? "true" : "false");
+        else if (key->type != HR_KEY_CHOICE)
+            snprintf(again, sizeof again, "%lld", (long long)hr_config_integer(copy, key->name));
+        else continue;
+        assert_int_equal(hr_config_set(config, key->name, again, NULL), HR_OK);
+        assert_int_equal(hr_config_get(copy, key->name, text, sizeof text, NULL), HR_OK);
+        assert_int_equal(hr_config_get(config, key->name, again, sizeof again, NULL), HR_OK);
+        assert_string_equal(again, text);
+    }
+    hr_config_assign(config, copy);
+    assert_memory_equal(config, copy, sizeof *config);
+    hr_config_free(copy);
+    hr_config_free(config);
+}
+
 static void the_default_recipe_passes_its_own_check(void **state)
 {
     (void)state;
@@ -474,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_wrong_value_says_what_the_key_takes),
         cmocka_unit_test(a_control_character_is_named_as_the_reason),
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
+        cmocka_unit_test(a_handle_reads_the_value_of_every_key),
         cmocka_unit_test(the_check_names_both_numbers),
         cmocka_unit_test(a_405b_model_with_a_million_tokens_is_accepted),
         cmocka_unit_test(the_documented_table_equals_the_code),
