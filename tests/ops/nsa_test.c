@@ -385,6 +385,7 @@ static void compare_random_blocks(nsa *n, uint16_t *blocks)
     const int64_t count = n->B * n->T * n->G * n->count;
     int64_t differ = 0;
     if (n->is_reference) {
+        free(n->blocks);
         n->blocks = memcpy(malloc((size_t)(2 * count)), blocks, (size_t)(2 * count));
         return;
     }
