@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "headroom/plan_grid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
