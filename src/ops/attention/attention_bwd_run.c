@@ -288,7 +288,7 @@ static inline void copy_row(const selecting *w, hr_attention_rows from, int64_t 
     for (; done < bytes; done += 2) memcpy(target + done, source + done, 2);
 }
 
-/* Asks for the row that copy_row will copy. */
+/* Prefetches the row that copy_row will copy. */
 static inline void prefetch_row(const selecting *w, hr_attention_rows from, int64_t elements,
                                 int64_t row)
 {
@@ -298,7 +298,7 @@ static inline void prefetch_row(const selecting *w, hr_attention_rows from, int6
         __builtin_prefetch(source + at);
 }
 
-/* Adds a row of dq, whose width is a multiple of 16. */
+/* Adds a row of sums of dq: whole pieces of ATTENTION_ALIGN. */
 static inline void add_row(const backward *b, const float *restrict from, float *restrict to)
 {
     for (int64_t c = 0; c < b->sum_row; c += ATTENTION_ALIGN)
