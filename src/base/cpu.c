@@ -37,10 +37,10 @@ uint32_t hr_cpu_detect(void)
     uint32_t a, b, c, d, mask = HR_CPU_AVX2;
     if (*hr_cpu_lacks() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     const uint64_t state = enabled_state();
-    const uint32_t leaf7_d = d;
+    const uint32_t leaf7_d = d, vbmi = c & 1u << 1;
     const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
     if ((b & avx512) == avx512 && (state & 0xe6) == 0xe6) mask |= HR_CPU_AVX512;
-    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5)) mask |= HR_CPU_AVX512BF16;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5) && vbmi) mask |= HR_CPU_AVX512BF16;
     const uint32_t amx = 1u << 22 | 1u << 24; /* bf16 products, tiles */
     if ((leaf7_d & amx) == amx && (state & 0x60000) == 0x60000 &&
         syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM_CODE, XFEATURE_TILEDATA) == 0)

@@ -14,7 +14,7 @@
 enum {
     HR_CPU_AVX2 = 1,       /* AVX2, FMA and F16C, with OS support for their state */
     HR_CPU_AVX512 = 2,     /* AVX-512 F, BW, DQ, VL, with OS support for their state */
-    HR_CPU_AVX512BF16 = 4, /* vdpbf16ps and conversions */
+    HR_CPU_AVX512BF16 = 4, /* vdpbf16ps and conversions, and VBMI: all but Cooper Lake have both */
     HR_CPU_AMX = 8         /* AMX tiles with bf16 products, with permission from the OS */
 };
 

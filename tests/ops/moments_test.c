@@ -75,7 +75,7 @@ static void check_oracle(const hr_kernels *kernels, bool is_signed)
         const float scale = kernels->update.pack_codes(from + i, map, packed, count);
         assert_true(scale == float_of(scales[i / BLOCK]));
         assert_memory_equal(packed, codes + i, (size_t)count);
-        kernels->update.unpack_codes(packed, map->values, scale, values, count);
+        kernels->update.unpack_codes(packed, map, scale, values, count);
         for (int64_t j = 0; j < count; j++)
             assert_true(values[j] == map->values[packed[j]] * scale);
     }
@@ -155,7 +155,7 @@ static void blocks_that_are_zero_tiny_or_broken_have_defined_codes(uint32_t mask
             values[7] = broken[k];
             const float scale = kernels.update.pack_codes(values, map, codes, 33);
             assert_true(isnan(scale));
-            kernels.update.unpack_codes(codes, map->values, scale, values, 33);
+            kernels.update.unpack_codes(codes, map, scale, values, 33);
             for (int32_t i = 0; i < 33; i++) assert_true(isnan(values[i]));
             memset(values, 0, sizeof values);
         }

@@ -35,7 +35,7 @@ void hr_moment_unpack(const hr_update_kernels *kernels, const hr_moment *moment,
         kernels->unpack_bf16((const hr_bf16 *)moment->stored + first, values, count);
         return;
     }
-    kernels->unpack_codes((const uint8_t *)moment->stored + first, moment->map->values,
+    kernels->unpack_codes((const uint8_t *)moment->stored + first, moment->map,
                           moment->scales[first / BLOCK], values, count);
     if (moment->second) take_squares(values, count);
 }

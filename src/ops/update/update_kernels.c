@@ -11,4 +11,5 @@ void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask)
     hr_update_fill_avx2(kernels);
     if (!(cpu_mask & HR_CPU_AVX512)) return;
     hr_update_fill_avx512(kernels);
+    if (cpu_mask & HR_CPU_AVX512BF16) hr_update_fill_avx512bf16(kernels);
 }

@@ -14,7 +14,7 @@
 enum { HR_SUMSQ_LANES = 16, HR_MOMENT_BLOCK = 256, HR_MOMENT_CODES = 256 };
 
 /* g = scale gradient + pull w;  m = keep1 m + take1 g;  v = keep2 v + take2 g^2
- * w = w - (shrink w + rate m / (sqrt(debias2 v) + eps)) */
+ * w = w - (shrink w + rate m / (debias2 sqrt(v) + eps)) */
 typedef struct {
     float scale, pull, keep1, take1, keep2, take2, shrink, rate, debias2, eps;
 } hr_adamw_factors;
@@ -46,22 +46,27 @@ typedef void hr_lion_fn(const float *gradient, float *master, float *m, hr_bf16 
 /* A map of 8-bit codes (moments.h), with what finds most codes without a search: slot 0 is for
  * magnitudes below the first decade, slot i for decade i - 1. */
 typedef struct {
-    _Alignas(64) float values[HR_MOMENT_CODES]; /* ascending */
+    union {
+        _Alignas(64) float values[HR_MOMENT_CODES]; /* ascending */
+        uint32_t value_bits[HR_MOMENT_CODES];
+    };
+    _Alignas(64) uint8_t planes[4][HR_MOMENT_CODES]; /* the bytes of the values, lowest first */
     float limits[HR_MOMENT_CODES]; /* the largest number that rounds to this code or a lower one */
     /* Bits of numbers: slot i ends at edges[i]. A magnitude shifted by one place, with the sign
      * below it, is above an edge exactly if the number is beyond the limit, of either sign. */
     int32_t edges[9];
     /* slope x + 8/9 is 1 to 2 in a decade; its bits are shifted right to the distance from 0. */
-    float slopes[8];
-    int32_t shift; /* less the slot; 24: signed, 23: unsigned, and one too far */
-    int32_t zero;  /* the code of 0 */
+    float slopes[9];   /* that of slot 8, beyond the last limit, gives the code after slot 7 */
+    uint8_t slots[32]; /* of 2^(i-31): the number of edges of a lower exponent */
+    int32_t shift;     /* less the slot; 24: signed, 23: unsigned, and one too far */
+    int32_t zero;      /* the code of 0 */
 } hr_moment_map;
 
 extern const hr_moment_map hr_moment_maps[2]; /* signed, unsigned */
 
 /* One block of codes, count <= HR_MOMENT_BLOCK. */
-typedef void hr_unpack_codes_fn(const uint8_t *codes, const float *values, float scale, float *to,
-                                int64_t count);
+typedef void hr_unpack_codes_fn(const uint8_t *codes, const hr_moment_map *map, float scale,
+                                float *to, int64_t count);
 
 /* Returns the scale. A NaN or an infinity among the values makes the block NaN. */
 typedef float hr_pack_codes_fn(const float *from, const hr_moment_map *map, uint8_t *codes,
@@ -124,5 +129,6 @@ void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);
 void hr_update_fill_ref(hr_update_kernels *kernels);
 void hr_update_fill_avx2(hr_update_kernels *kernels);
 void hr_update_fill_avx512(hr_update_kernels *kernels);
+void hr_update_fill_avx512bf16(hr_update_kernels *kernels);
 
 #endif

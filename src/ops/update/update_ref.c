@@ -26,7 +26,7 @@ static void adamw(const float *gradient, float *master, float *m, float *v, hr_b
         const float w = master[i], g = f->scale * gradient[i] + f->pull * w;
         m[i] = f->keep1 * m[i] + f->take1 * g;
         v[i] = f->keep2 * v[i] + f->take2 * (g * g);
-        master[i] = w - (f->shrink * w + f->rate * (m[i] / (sqrtf(f->debias2 * v[i]) + f->eps)));
+        master[i] = w - (f->shrink * w + f->rate * (m[i] / (f->debias2 * sqrtf(v[i]) + f->eps)));
         if (weight) weight[i] = hr_bf16_from_f32(master[i]);
     }
 }
@@ -56,10 +56,10 @@ static void lion(const float *gradient, float *master, float *m, hr_bf16 *weight
     }
 }
 
-static void unpack_codes(const uint8_t *codes, const float *values, float scale, float *to,
+static void unpack_codes(const uint8_t *codes, const hr_moment_map *map, float scale, float *to,
                          int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) to[i] = values[codes[i]] * scale;
+    for (int64_t i = 0; i < count; i++) to[i] = map->values[codes[i]] * scale;
 }
 
 /* The number of limits below x. */
@@ -97,8 +97,8 @@ static void adamw_codes(const float *gradient, float *master, const hr_coded_mom
 {
     const hr_coded_moment *first = &moments[0], *second = &moments[1];
     float m[HR_MOMENT_BLOCK], v[HR_MOMENT_BLOCK];
-    unpack_codes(first->codes, first->map->values, *first->scale, m, count);
-    unpack_codes(second->codes, second->map->values, *second->scale, v, count);
+    unpack_codes(first->codes, first->map, *first->scale, m, count);
+    unpack_codes(second->codes, second->map, *second->scale, v, count);
     for (int64_t i = 0; i < count; i++) v[i] *= v[i];
     adamw(gradient, master, m, v, weight, count, factors);
     for (int64_t i = 0; i < count; i++) v[i] = sqrtf(v[i]);

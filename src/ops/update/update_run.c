@@ -127,7 +127,7 @@ void hr_adamw_run(const hr_call *call)
         .take2 = (float)(1 - attr->beta2),
         .shrink = (float)(attr->decoupled ? lr * attr->decay : 0),
         .rate = (float)(lr / (1 - pow(attr->beta1, t))),
-        .debias2 = (float)(1 / (1 - pow(attr->beta2, t))),
+        .debias2 = (float)(1 / sqrt(1 - pow(attr->beta2, t))),
         .eps = (float)attr->eps,
     };
     const float *gradient = call->in[0];

@@ -58,9 +58,9 @@ static void sumsq(const float *gradient, int64_t count, double *runs)
  * not foresee the reads; an address past the end of an array is allowed. */
 enum { AHEAD = HR_MOMENT_BLOCK };
 
-/* Updates the moments and stores the weight. */
-VEC_INLINE void adamw_values(const float *gradient, float *master, vec *m, vec *v, hr_bf16 *weight,
-                             const hr_adamw_factors *f, int64_t lanes)
+/* Updates the moments and stores the weight. Returns the root of the second moment. */
+VEC_INLINE vec adamw_values(const float *gradient, float *master, vec *m, vec *v, hr_bf16 *weight,
+                            const hr_adamw_factors *f, int64_t lanes)
 {
     vec_prefetch(gradient + AHEAD);
     vec_prefetch(master + AHEAD);
@@ -69,21 +69,24 @@ VEC_INLINE void adamw_values(const float *gradient, float *master, vec *m, vec *
                           vec_mul(vec_set(f->scale), vec_load_f32(gradient, lanes)));
     *m = vec_fma(vec_set(f->keep1), *m, vec_mul(vec_set(f->take1), g));
     *v = vec_fma(vec_set(f->keep2), *v, vec_mul(vec_set(f->take2), vec_mul(g, g)));
-    const vec root = vec_sqrt(vec_mul(vec_set(f->debias2), *v));
-    const vec move = vec_div(*m, vec_add(root, vec_set(f->eps)));
+    const vec root = vec_sqrt(*v);
+    const vec move = vec_div(*m, vec_fma(vec_set(f->debias2), root, vec_set(f->eps)));
     const vec change = vec_fma(vec_set(f->shrink), w, vec_mul(vec_set(f->rate), move));
     const vec updated = vec_sub(w, change);
     vec_store_f32(master, updated, lanes);
-    if (!weight) return;
-    vec_prefetch(weight + AHEAD);
-    vec_store_bf16(weight, updated, lanes);
+    if (weight) {
+        vec_prefetch(weight + AHEAD);
+        vec_store_bf16(weight, updated, lanes);
+    }
+    return root;
 }
 
 VEC_INLINE void adamw_step(const float *gradient, float *master, float *m, float *v,
                            hr_bf16 *weight, int64_t i, const hr_adamw_factors *f, int64_t lanes)
 {
     vec first = vec_load_f32(m + i, lanes), second = vec_load_f32(v + i, lanes);
-    adamw_values(gradient + i, master + i, &first, &second, weight ? weight + i : NULL, f, lanes);
+    (void)adamw_values(gradient + i, master + i, &first, &second, weight ? weight + i : NULL, f,
+                       lanes);
     vec_store_f32(m + i, first, lanes);
     vec_store_f32(v + i, second, lanes);
 }
@@ -147,21 +150,31 @@ static void lion(const float *gradient, float *master, float *m, hr_bf16 *weight
     if (i < count) lion_step(gradient, master, m, weight, i, &f, count - i);
 }
 
-VEC_INLINE vec unpacked(const uint8_t *codes, const float *values, vec scale, int64_t lanes)
+/* Reads a whole group of codes. */
+VEC_INLINE void unpack_whole(const uint8_t *codes, const hr_moment_map *map, vec scale, float *to)
 {
-    return vec_mul(vec_look_up(values, vec_load_u8(codes, lanes)), scale);
+    vec values[GROUP / VEC_LANES];
+    unpack_group(codes, map, scale, values);
+    UNROLL for (int j = 0; j < GROUP / VEC_LANES; j++)
+        vec_store_f32(to + j * VEC_LANES, values[j], VEC_LANES);
 }
 
-static void unpack_codes(const uint8_t *restrict codes, const float *restrict values, float scale,
-                         float *restrict to, int64_t count)
+static void unpack_codes(const uint8_t *restrict codes, const hr_moment_map *restrict map,
+                         float scale, float *restrict to, int64_t count)
 {
     const vec by = vec_set(scale);
     int64_t i = 0;
-    for (; i + VEC_LANES <= count; i += VEC_LANES) {
+    for (; i + GROUP <= count; i += GROUP) {
         vec_prefetch(codes + i + AHEAD);
-        vec_store_f32(to + i, unpacked(codes + i, values, by, VEC_LANES), VEC_LANES);
+        unpack_whole(codes + i, map, by, to + i);
     }
-    if (i < count) vec_store_f32(to + i, unpacked(codes + i, values, by, count - i), count - i);
+    if (i < count) {
+        uint8_t rest[GROUP] = { 0 };
+        float values[GROUP];
+        memcpy(rest, codes + i, (size_t)(count - i));
+        unpack_whole(rest, map, by, values);
+        memcpy(to + i, values, (size_t)(count - i) * sizeof *to);
+    }
 }
 
 /* Lanes as unsigned and as signed integers; comparisons are 0 or -1. */
@@ -198,51 +211,6 @@ static float largest(const float *from, int64_t count)
     return largest_of_lanes(most);
 }
 
-/* The codes of normalized numbers: the number of limits below them. */
-static __attribute__((noinline)) vec_bits codes_by_search(vec x, const hr_moment_map *map)
-{
-    vec_bits code = vec_bits_set(0);
-    for (int32_t half = HR_MOMENT_CODES / 2; half > 0; half /= 2)
-        code = vec_count_above(
-            code, x, vec_look_up(map->limits, vec_bits_add(code, vec_bits_set((uint32_t)half - 1))),
-            half);
-    return code;
-}
-
-VEC_INLINE vec_bits slots_of(vec x, const hr_moment_map *map)
-{
-    const float *edges = (const void *)map->edges;
-    const vec size = (vec)vec_bits_sign_last((vec_bits)x);
-    vec_bits slot = vec_count_above(vec_bits_set(0), size, vec_set(edges[3]), 4);
-    slot = vec_count_above(slot, size, vec_pick(edges + 1, slot), 2);
-    return vec_count_above(slot, size, vec_pick(edges, slot), 1);
-}
-
-/* The same, faster. A decade of 2^n values is 1 to 2 on its line, with limits at multiples of 2^-n,
- * so n bits after the leading one are the value. Limits are rounded, and so is the line: within
- * NEAR places of a multiple the codes are searched for, which is rare. */
-VEC_INLINE vec_bits codes_of(vec x, const hr_moment_map *map)
-{
-    enum { NEAR = 4, ONE = 0x3f000000, SIGNED = 24 };
-    const vec_bits slot = slots_of(x, map);
-    const vec line = vec_fma(vec_magnitude(x), vec_pick(map->slopes, slot), vec_set(8.f / 9));
-    const vec_lanes place = (vec_lanes)vec_min(line, vec_set(2 - 0x1p-19f)) - ONE;
-    const vec_bits shift = (vec_bits)(map->shift - (vec_ints)slot);
-    const vec_bits away = vec_bits_shift_right_by((vec_bits)(place - NEAR), shift);
-    if (__builtin_expect(vec_differ(away, vec_bits_shift_right_by((vec_bits)(place + NEAR), shift)),
-                         0))
-        return codes_by_search(x, map);
-    const vec_ints apart = (vec_ints)vec_bits_with_sign(away, x) + (map->shift - SIGNED);
-    const vec_bits code = vec_max_int((vec_bits)(apart + map->zero), vec_bits_set(0));
-    return vec_count_above(code, x, vec_set(map->limits[HR_MOMENT_CODES - 2]), 1);
-}
-
-VEC_INLINE void pack_step(const float *from, vec inverse, const hr_moment_map *map,
-                          uint8_t *restrict codes, int64_t lanes)
-{
-    vec_store_u8(codes, codes_of(vec_mul(vec_load_f32(from, lanes), inverse), map), lanes);
-}
-
 /* Returns the scale: the largest magnitude, unless that is tiny or broken. */
 static float pack_scaled(const float *restrict from, float scale, const hr_moment_map *restrict map,
                          uint8_t *restrict codes, int64_t count)
@@ -252,41 +220,22 @@ static float pack_scaled(const float *restrict from, float scale, const hr_momen
         return scale < FLT_MIN ? 0 : NAN;
     }
     const vec inverse = vec_set(1 / scale);
+    const code_tables tables = code_tables_of(map);
     int64_t i = 0;
-    for (; i + VEC_LANES <= count; i += VEC_LANES)
-        pack_step(from + i, inverse, map, codes + i, VEC_LANES);
-    if (i < count) pack_step(from + i, inverse, map, codes + i, count - i);
+    for (; i + GROUP <= count; i += GROUP) pack_group(from + i, inverse, &tables, map, codes + i);
+    if (i < count) {
+        float rest[GROUP] = { 0 };
+        uint8_t packed[GROUP];
+        memcpy(rest, from + i, (size_t)(count - i) * sizeof *rest);
+        pack_group(rest, inverse, &tables, map, packed);
+        memcpy(codes + i, packed, (size_t)(count - i));
+    }
     return scale;
 }
 
 static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *codes, int64_t count)
 {
     return pack_scaled(from, largest(from, count), map, codes, count);
-}
-
-/* A block between unpacking and packing. */
-typedef struct {
-    vec scale[2];     /* of the codes that are unpacked */
-    vec_ints most[2]; /* largest magnitudes */
-    float values[2][HR_MOMENT_BLOCK];
-} coded_block;
-
-VEC_INLINE void adamw_codes_step(const float *gradient, float *master,
-                                 const hr_coded_moment moments[2], hr_bf16 *weight, int64_t i,
-                                 const hr_adamw_factors *f, coded_block *block, int64_t lanes)
-{
-    vec_prefetch(moments[0].codes + i + AHEAD);
-    vec_prefetch(moments[1].codes + i + AHEAD);
-    const vec old = unpacked(moments[1].codes + i, hr_moment_maps[1].values, block->scale[1],
-                             lanes);
-    vec m = unpacked(moments[0].codes + i, hr_moment_maps[0].values, block->scale[0], lanes);
-    vec v = vec_mul(old, old);
-    adamw_values(gradient + i, master + i, &m, &v, weight ? weight + i : NULL, f, lanes);
-    v = vec_sqrt(v);
-    vec_store_f32(block->values[0] + i, m, lanes);
-    vec_store_f32(block->values[1] + i, v, lanes);
-    block->most[0] = larger(block->most[0], vec_first(m, vec_set(0), lanes));
-    block->most[1] = larger(block->most[1], vec_first(v, vec_set(0), lanes));
 }
 
 /* One step after the other: what fits the registers of AVX2. */
@@ -297,7 +246,7 @@ static void adamw_codes_apart(const float *gradient, float *master,
     float values[2][HR_MOMENT_BLOCK] = { 0 };
     float *v = values[1];
     for (int k = 0; k < 2; k++)
-        unpack_codes(moments[k].codes, moments[k].map->values, *moments[k].scale, values[k], count);
+        unpack_codes(moments[k].codes, moments[k].map, *moments[k].scale, values[k], count);
     for (int64_t i = 0; i < HR_MOMENT_BLOCK; i++) v[i] *= v[i];
     adamw(gradient, master, values[0], v, weight, count, factors);
     for (int64_t i = 0; i < count; i += VEC_LANES)
@@ -306,24 +255,50 @@ static void adamw_codes_apart(const float *gradient, float *master,
         *moments[k].scale = pack_codes(values[k], moments[k].map, moments[k].codes, count);
 }
 
+/* A block between unpacking and packing. */
+typedef struct {
+    vec scale[2];     /* of the codes that are unpacked */
+    vec_ints most[2]; /* largest magnitudes */
+    float values[2][HR_MOMENT_BLOCK];
+} coded_block;
+
+VEC_INLINE void adamw_codes_group(const float *gradient, float *master,
+                                  const hr_coded_moment moments[2], hr_bf16 *weight, int64_t i,
+                                  const hr_adamw_factors *f, coded_block *block)
+{
+    vec m[GROUP / VEC_LANES], v[GROUP / VEC_LANES];
+    for (int k = 0; k < 2; k++) vec_prefetch(moments[k].codes + i + AHEAD);
+    unpack_group(moments[0].codes + i, &hr_moment_maps[0], block->scale[0], m);
+    unpack_group(moments[1].codes + i, &hr_moment_maps[1], block->scale[1], v);
+    UNROLL for (int j = 0; j < GROUP / VEC_LANES; j++)
+    {
+        const int64_t at = i + j * VEC_LANES;
+        v[j] = vec_mul(v[j], v[j]);
+        const vec root = adamw_values(gradient + at, master + at, &m[j], &v[j],
+                                      weight ? weight + at : NULL, f, VEC_LANES);
+        vec_store_f32(block->values[0] + at, m[j], VEC_LANES);
+        vec_store_f32(block->values[1] + at, root, VEC_LANES);
+        block->most[0] = larger(block->most[0], m[j]);
+        block->most[1] = larger(block->most[1], root);
+    }
+}
+
 /* In one loop, because divisions and roots take place beside the look-ups. */
 static void adamw_codes(const float *gradient, float *master, const hr_coded_moment moments[2],
                         hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors)
 {
     const hr_adamw_factors f = *factors;
     coded_block block;
-    if (VEC_LANES < 16) {
+    if (VEC_LANES < 16 || count < HR_MOMENT_BLOCK) {
         adamw_codes_apart(gradient, master, moments, weight, count, factors);
         return;
     }
-    int64_t i = 0;
     for (int k = 0; k < 2; k++) {
         block.scale[k] = vec_set(*moments[k].scale);
         block.most[k] = (vec_ints){ 0 };
     }
-    for (; i + VEC_LANES <= count; i += VEC_LANES)
-        adamw_codes_step(gradient, master, moments, weight, i, &f, &block, VEC_LANES);
-    if (i < count) adamw_codes_step(gradient, master, moments, weight, i, &f, &block, count - i);
+    for (int64_t i = 0; i < HR_MOMENT_BLOCK; i += GROUP)
+        adamw_codes_group(gradient, master, moments, weight, i, &f, &block);
     for (int k = 0; k < 2; k++)
         *moments[k].scale = pack_scaled(block.values[k], largest_of_lanes(block.most[k]),
                                         moments[k].map, moments[k].codes, count);
