@@ -101,6 +101,13 @@ static inline uint32_t hr_random_element(const hr_random_row *row, uint64_t elem
     return hr_random_block_of(row, (uint32_t)(element / 4)).word[element % 4];
 }
 
+/* 16 uniform bits. Of 32 elements, 16 are the low halves of words, and the others the high ones. */
+static inline uint32_t hr_random_half(const hr_random_row *row, uint64_t element)
+{
+    const uint32_t word = hr_random_element(row, element / 32 * 16 + element % 16);
+    return element & 16 ? word >> 16 : word & 0xffff;
+}
+
 /* 64 uniform bits: elements 2 * index and 2 * index + 1 of a row. */
 static inline uint64_t hr_random_wide(const hr_random_row *row, uint64_t index)
 {

@@ -181,7 +181,7 @@ static void bf16_is_rounded_up_with_the_probability_of_the_lost_bits(uint32_t ma
         fast.update.pack_bf16(values, &row, 256, packed, count);
         for (int64_t i = 0; i < count; i++) {
             const float got = hr_bf16_to_f32(packed[i]);
-            const uint32_t random = hr_random_element(&row, 256 + (uint64_t)i) & 0xffff;
+            const uint32_t random = hr_random_half(&row, 256 + (uint64_t)i);
             if (i == 5) assert_true(isnan(got));
             else if (i == 6) assert_true(isinf(got));
             else assert_true(got == (random >= 0xc000 ? 1 + 0x1p-7f : 1.f));

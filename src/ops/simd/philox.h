@@ -44,6 +44,20 @@ VEC_INLINE void vec_random_elements(const hr_random_row *row, uint32_t first, ve
     bits[1] = vec_bits_unpack_odd(low, high);
 }
 
+/* Halves `first` to `first` + 4 * VEC_LANES - 1 of a row; `first` is a multiple of 32. */
+VEC_INLINE void vec_random_halves(const hr_random_row *row, uint32_t first, vec_bits bits[4])
+{
+    enum { BESIDE = 16 / VEC_LANES }; /* vectors of low halves before those of high halves */
+    vec_bits words[2];
+    vec_random_elements(row, first / 2, words);
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const vec_bits word = words[i / (2 * BESIDE) * BESIDE + i % BESIDE];
+        bits[i] = i / BESIDE % 2 ? vec_bits_shift_right(word, 16)
+                                 : (vec_bits)((vec_lanes)word & 0xffff);
+    }
+}
+
 /* bits[i]: element `first` + i of VEC_LANES rows, at the positions of `row` plus `after`, `after` +
  * 1, ...; `first` is a multiple of 4. */
 VEC_INLINE void vec_random_rows(const hr_random_row *row, uint32_t after, uint32_t first,

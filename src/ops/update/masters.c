@@ -2,6 +2,8 @@
 /* ops/update/masters.c - blocks of weights without an fp32 copy. */
 #include "ops/update/masters.h"
 
+#include "base/assert.h"
+
 enum { ROW = HR_UPDATE_RUN_ELEMENTS };
 _Static_assert((int)ROW == (int)HR_RESIDUAL_RUN, "a thread has whole runs of codes");
 _Static_assert((int)HR_MOMENT_BLOCK == (int)HR_RESIDUAL_BLOCK, "a block has one tie code");
@@ -44,6 +46,7 @@ void hr_master_pack(const hr_update_kernels *kernels, const hr_master *master, i
         const int64_t element = master->element_first + first;
         const hr_random_row row = hr_random_row_of(master->stream, 0, (uint32_t)(element / ROW));
         const uint32_t of_row = (uint32_t)(element % ROW);
+        HR_ASSERT(element % HR_MOMENT_BLOCK == 0);
         if (master->kind == HR_MASTER_ROUNDED)
             kernels->pack_bf16(values, &row, of_row, weight, count);
         else

@@ -87,8 +87,8 @@ typedef void hr_adamw_codes_fn(const float *gradient, float *master,
 
 typedef void hr_unpack_bf16_fn(const hr_bf16 *from, float *to, int64_t count);
 
-/* Rounds to nearest even; with `row`, with the lower 16 bits of its elements from `first` on, a
- * multiple of 4. */
+/* Rounds to nearest even; with `row`, stochastically with its halves from `first` on, a multiple of
+ * 32. */
 typedef void hr_pack_bf16_fn(const float *from, const hr_random_row *row, uint32_t first,
                              hr_bf16 *to, int64_t count);
 
@@ -100,8 +100,8 @@ typedef void hr_join_fn(const hr_bf16 *weight, const uint16_t *codes, uint16_t t
 /* The inverse, with HR_RESIDUAL_TIE as the code of every tie. Returns whether any is rounded up. */
 typedef bool hr_part_fn(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t count);
 
-/* The same with 8 bits; rounds up with the lower 8 bits of the elements of `row` from `first` on, a
- * multiple of 4. */
+/* The same with 8 bits; rounds up with the lower 8 bits of the halves of `row` from `first` on, a
+ * multiple of 32. */
 typedef void hr_join_bytes_fn(const hr_bf16 *weight, const uint8_t *codes, float *to,
                               int64_t count);
 typedef void hr_part_bytes_fn(const float *from, const hr_random_row *row, uint32_t first,

@@ -119,8 +119,7 @@ static void pack_bf16(const float *from, const hr_random_row *row, uint32_t firs
         memcpy(&bits, from + i, sizeof bits);
         const bool finite = (bits & 0x7f800000) != 0x7f800000;
         if (row && finite)
-            to[i] = (hr_bf16)((bits + (hr_random_element(row, first + (uint64_t)i) & 0xffff)) >>
-                              16);
+            to[i] = (hr_bf16)((bits + hr_random_half(row, first + (uint64_t)i)) >> 16);
         else to[i] = hr_bf16_from_f32(from[i]);
     }
 }
@@ -161,7 +160,7 @@ static void part_bytes(const float *from, const hr_random_row *row, uint32_t fir
     for (int64_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, from + i, sizeof bits);
-        hr_residual_part_byte(bits, hr_random_element(row, first + (uint64_t)i) & 0xff, weight + i,
+        hr_residual_part_byte(bits, hr_random_half(row, first + (uint64_t)i) & 0xff, weight + i,
                               codes + i);
     }
 }

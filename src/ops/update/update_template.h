@@ -314,22 +314,25 @@ static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
     if (i < count) vec_store_f32(to + i, vec_load_bf16(from + i, count - i), count - i);
 }
 
-/* Adds random bits below the last place and cuts them off; the result is a bf16 number. */
+/* Adds 16 random bits below the last place and cuts them off; the result is a bf16 number. */
 VEC_INLINE vec moved(vec value, vec_bits random)
 {
     const vec_lanes bits = (vec_lanes)value, exponent = bits & 0x7f800000;
-    const vec_lanes up = (bits + ((vec_lanes)random & 0xffff)) & 0xffff0000;
+    const vec_lanes up = (bits + (vec_lanes)random) & 0xffff0000;
     const vec_lanes broken = (vec_lanes)(exponent == 0x7f800000);
     return (vec)((up & ~broken) | (bits & broken));
 }
 
+/* Elements that are rounded with one draw of random bits. */
+enum { DRAWN = 4 * VEC_LANES };
+
 /* row null: to nearest even. */
-VEC_INLINE void pack_halves(const float *from, const hr_random_row *row, uint32_t first,
-                            hr_bf16 *to, int64_t count)
+VEC_INLINE void pack_drawn(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *to,
+                           int64_t count)
 {
-    vec_bits random[2] = { 0 };
-    if (row) vec_random_elements(row, first, random);
-    UNROLL for (int h = 0; h < 2; h++)
+    vec_bits random[4] = { 0 };
+    if (row) vec_random_halves(row, first, random);
+    UNROLL for (int h = 0; h < 4; h++)
     {
         const int64_t at = h * VEC_LANES, left = count - at;
         const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
@@ -342,12 +345,11 @@ VEC_INLINE void pack_halves(const float *from, const hr_random_row *row, uint32_
 static void pack_bf16(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *to,
                       int64_t count)
 {
-    enum { TAKEN = 2 * VEC_LANES };
     int64_t i = 0;
-    for (; i + TAKEN <= count && row; i += TAKEN)
-        pack_halves(from + i, row, first + (uint32_t)i, to + i, TAKEN);
-    for (; i + TAKEN <= count; i += TAKEN) pack_halves(from + i, NULL, 0, to + i, TAKEN);
-    if (i < count) pack_halves(from + i, row, first + (uint32_t)i, to + i, count - i);
+    for (; i + DRAWN <= count && row; i += DRAWN)
+        pack_drawn(from + i, row, first + (uint32_t)i, to + i, DRAWN);
+    for (; i + DRAWN <= count; i += DRAWN) pack_drawn(from + i, NULL, 0, to + i, DRAWN);
+    if (i < count) pack_drawn(from + i, row, first + (uint32_t)i, to + i, count - i);
 }
 
 VEC_INLINE vec joined(const hr_bf16 *weight, const uint16_t *codes, vec_ints tie, int64_t lanes)
@@ -423,11 +425,11 @@ VEC_INLINE void parted_bytes(const float *from, vec_lanes random, hr_bf16 *weigh
 static void part_bytes(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *weight,
                        uint8_t *codes, int64_t count)
 {
-    enum { TAKEN = 2 * VEC_LANES };
-    for (int64_t i = 0; i < count; i += TAKEN) {
-        vec_bits random[2] = { 0 };
-        vec_random_elements(row, first + (uint32_t)i, random);
-        for (int h = 0; h < 2; h++) {
+    for (int64_t i = 0; i < count; i += DRAWN) {
+        vec_bits random[4];
+        vec_random_halves(row, first + (uint32_t)i, random);
+        UNROLL for (int h = 0; h < 4; h++)
+        {
             const int64_t at = i + h * VEC_LANES, left = count - at;
             const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
             if (left > 0)
