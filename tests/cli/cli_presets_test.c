@@ -61,7 +61,7 @@ static void presets_with_learned_positions_have_the_listed_parameters(void **sta
         const char *name = json_string_value(json_object_get(preset, "name"));
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
             if (strcmp(name, names[k]) != 0) continue;
-            assert_int_equal(run("plan %s --json", name), HR_OK);
+            assert_int_equal(run("plan %s --json%s", name, SANITIZED_BUDGET), HR_OK);
             json_t *plan = out_json();
             assert_int_equal(json_integer_value(json_object_get(plan, "parameters")),
                              json_integer_value(json_object_get(preset, "parameters")));
@@ -77,9 +77,10 @@ static void a_preset_gives_the_plan_of_its_file(void **state)
 {
     (void)state;
     static char first[PROGRAM_TEXT_BYTES];
-    assert_int_equal(run("plan quickstart train.kernels=avx2 --json"), HR_OK);
+    assert_int_equal(run("plan quickstart train.kernels=avx2 --json%s", SANITIZED_BUDGET), HR_OK);
     memcpy(first, out, sizeof first);
-    assert_int_equal(run("plan " HR_SOURCE "/presets/quickstart.yaml train.kernels=avx2 --json"),
+    assert_int_equal(run("plan " HR_SOURCE "/presets/quickstart.yaml train.kernels=avx2 --json%s",
+                         SANITIZED_BUDGET),
                      HR_OK);
     assert_string_equal(out, first);
 }
@@ -89,7 +90,7 @@ static void a_path_names_a_file_and_not_a_preset(void **state)
 {
     (void)state;
     put("quickstart", tiny);
-    assert_int_equal(run("plan quickstart --json"), HR_OK);
+    assert_int_equal(run("plan quickstart --json%s", SANITIZED_BUDGET), HR_OK);
     json_t *preset = out_json();
     assert_int_equal(run("plan ./quickstart --json"), HR_OK);
     json_t *file = out_json();

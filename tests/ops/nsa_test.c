@@ -35,8 +35,8 @@ typedef struct {
     void *arrays[ARRAYS_MOST];
     int64_t array_bytes[ARRAYS_MOST];
     int32_t array_count, threads;
-    int64_t rows;   /* of a call; 0: those of all sequences */
-    hr_dtype dtype; /* of activations and weights in the calls; the test has all in fp32 */
+    int64_t row_first, rows; /* of a call; rows 0: those of all sequences */
+    hr_dtype dtype;          /* of activations and weights in the calls; the test has all in fp32 */
     const hr_kernels *kernels;
     const char *rung;
     /* Of a random case: what the reference computed, in the order of the comparisons. */
@@ -205,6 +205,7 @@ static void run(nsa *n, int32_t op, const char *types, const void *attr, void *c
     const hr_op_facts *facts = hr_cpu_backend.facts[op];
     hr_call call = { .attr = attr,
                      .kernels = n->kernels,
+                     .row_first = n->row_first,
                      .rows = n->rows ? n->rows : n->B * n->T,
                      .clear = 255,
                      .dtype = n->dtype,
@@ -226,7 +227,7 @@ static void run(nsa *n, int32_t op, const char *types, const void *attr, void *c
 }
 
 #define TYPES_attention "bbb--- bf"
-#define TYPES_attention_bwd "bbbfbf-b bbb"
+#define TYPES_attention_bwd "bbbfbf-b bbbf"
 #define TYPES_compress "bfbfbf b"
 #define TYPES_compress_bwd "bfbfbbb bfffff"
 #define TYPES_compress_cached "bfbfbf- b"
@@ -778,6 +779,96 @@ static void caches_give_what_whole_sequences_give(void **state)
     free_arrays(&n);
 }
 
+/* Random blocks of each query: ascending, with its own. */
+static void draw_blocks(const nsa *n, uint16_t *blocks)
+{
+    uint64_t state = 5;
+    for (int64_t t = 0; t < n->T; t++) {
+        const int64_t own = t / n->block;
+        int64_t at = 0;
+        for (int64_t i = n->count - 1; i > 0; i--) { /* one of each part of the earlier ones */
+            const int64_t first = own * (n->count - 1 - i) / (n->count - 1);
+            const int64_t last = own * (n->count - i) / (n->count - 1);
+            if (first == last) continue;
+            blocks[t * n->count + at++] = (uint16_t)(first + (int64_t)(hr_random_mix(++state) %
+                                                                       (uint64_t)(last - first)));
+        }
+        blocks[t * n->count + at++] = (uint16_t)own;
+        while (at < n->count) blocks[t * n->count + at++] = HR_ATTENTION_NO_BLOCK;
+    }
+}
+
+static float *slice(nsa *n, const float *from, int64_t row, int64_t width)
+{
+    return memcpy(floats(n, n->rows * width), from + row * width, (size_t)(4 * n->rows * width));
+}
+
+/* Several chunks of queries of a long sequence go over blocks together; those of a part do not. */
+static void compare_parts(int64_t heads, hr_dtype dtype)
+{
+    static const int64_t pieces[] = { 1536, 512, 20480, 2048, 40960 };
+    static hr_kernels kernels;
+    static nsa n;
+    hr_kernels_fill(&kernels, hr_cpu_detect());
+    n = (nsa){ .B = 1,
+               .T = 65536 + 300,
+               .H = heads,
+               .G = 1,
+               .K = 8,
+               .block = 64,
+               .count = 4,
+               .kernels = &kernels,
+               .threads = 1,
+               .dtype = dtype,
+               .is_random = true };
+    const int64_t A = n.H * n.K;
+    branch whole = { .attr = attention_attr(&n,
+                                            (hr_attention_mask){ HR_PATTERN_SELECTED, 64, 4, 1 }),
+                     .k = draw(&n, "k"),
+                     .v = draw(&n, "v"),
+                     .blocks = array(&n, 2 * n.T * n.count) };
+    float *q = draw(&n, "q"), *grad_o = draw(&n, "R");
+    draw_blocks(&n, whole.blocks);
+    whole.dots = memcpy(floats(&n, n.T * n.H), draw(&n, "k"), (size_t)(4 * n.T * n.H));
+    forward(&n, &whole, q);
+    backward(&n, &whole, q, grad_o, NULL);
+    branch parts = whole;
+    parts.attr.in_parts = true;
+    parts.dk = floats(&n, n.T * n.K);
+    parts.dv = floats(&n, n.T * n.K);
+    float *sums = floats(&n, 2 * n.T * 32);
+    n.threads = 3;
+    for (int64_t p = 0; n.row_first < n.T; p++) {
+        const int64_t row = n.row_first;
+        n.rows = hr_min(pieces[p], n.T - row);
+        float *part_q = slice(&n, q, row, A), *part_grad = slice(&n, grad_o, row, A);
+        parts.o = floats(&n, n.rows * A);
+        parts.dq = floats(&n, n.rows * A);
+        parts.lse = floats(&n, n.rows * n.H);
+        void *const in[] = { part_q, parts.k, parts.v, NULL, (uint16_t *)whole.blocks + row * 4 };
+        void *const out[] = { parts.o, parts.lse };
+        RUN(&n, attention, &parts.attr, in, out);
+        void *const back[] = { part_q,    parts.k,   parts.v, slice(&n, whole.dots, row, n.H),
+                               part_grad, parts.lse, in[4],   NULL };
+        void *const to[] = { parts.dq, parts.dk, parts.dv, sums };
+        RUN(&n, attention_bwd, &parts.attr, back, to);
+        assert_memory_equal(parts.o, whole.o + row * A, (size_t)(4 * n.rows * A));
+        assert_memory_equal(parts.lse, whole.lse + row * n.H, (size_t)(4 * n.rows * n.H));
+        assert_memory_equal(parts.dq, whole.dq + row * A, (size_t)(4 * n.rows * A));
+        n.row_first += n.rows;
+    }
+    assert_memory_equal(parts.dk, whole.dk, (size_t)(4 * n.T * n.K));
+    assert_memory_equal(parts.dv, whole.dv, (size_t)(4 * n.T * n.K));
+    free_arrays(&n);
+}
+
+static void parts_of_a_long_sequence_have_the_bits_of_the_whole(void **state)
+{
+    (void)state;
+    compare_parts(2, HR_F32);
+    compare_parts(2, HR_BF16);
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -786,6 +877,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(rungs_agree_with_the_reference_in_bf16),
         cmocka_unit_test(no_branch_sees_the_future),
         cmocka_unit_test(caches_give_what_whole_sequences_give),
+        cmocka_unit_test(parts_of_a_long_sequence_have_the_bits_of_the_whole),
     };
     if (count > 1) folder = arguments[1];
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static backward backward_of(const hr_call *call)
     backward b = { .share = attention_share_of(call, selects ? NULL : call->in[6], NULL),
                    .lanes = attention_lanes(attr, call->rows),
                    .sum_row = attention_padded(attr->head_width),
-                   .chunk = attention_chunk(attr->head_width),
+                   .chunk = attention_chunks(attr),
                    .turns = selects ? 1 : attr->H / attr->G,
                    .step = selects ? ATTENTION_KEY_RANGE : ATTENTION_KEY_TILE };
     const int64_t heads = attention_bwd_heads(attr);
@@ -404,6 +404,14 @@ static void run_own(const selecting *w, int64_t key)
     }
 }
 
+/* One past the last query that is gathered with the one at `position`. The bits of a product depend
+ * on which rows it has, so these are the same in every part of a sequence. */
+static int64_t gathered_end(const selecting *w, int64_t position)
+{
+    const int64_t rows = attention_chunk(w->head.head_width);
+    return (position / rows + 1) * rows;
+}
+
 /* Runs parts [part, part_end) of a chunk. Its own keys have no sums before it. */
 static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t part,
                          int64_t part_end)
@@ -433,8 +441,13 @@ static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_
         int32_t from = found[0];
         while (own && from < found[1] && c->first + b->gathered.entries[from] < (j + 1) * block)
             from++;
-        if (from < found[1])
-            run_gathered(&w, j * block, b->gathered.entries + from, found[1] - from);
+        while (from < found[1]) {
+            const int64_t end = gathered_end(&w, c->first + b->gathered.entries[from]);
+            int32_t next = from;
+            while (next < found[1] && c->first + b->gathered.entries[next] < end) next++;
+            run_gathered(&w, j * block, b->gathered.entries + from, next - from);
+            from = next;
+        }
     }
     for (int64_t h = 0; part_end == c->parts && h < w.heads; h++) {
         hr_attention_task task = task_of_head(&w, h);

@@ -89,14 +89,14 @@ static int64_t pieces(const void *attr, int64_t rows)
     const hr_attention_attr *shape = attr;
     const int64_t heads = (rows + shape->T - 1) / shape->T * shape->H;
     if (shape->mask.kind == HR_PATTERN_SELECTED)
-        return heads / (shape->H / shape->G) * chunks(shape, rows, ATTENTION_SELECTED_TILE);
+        return heads / (shape->H / shape->G) * chunks(shape, rows, attention_selected_tile(shape));
     return attention_is_whole(shape) ? heads : heads * chunks(shape, rows, ATTENTION_LONG_TILE);
 }
 
 static int64_t pieces_backward(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
-    return attention_lanes(shape, rows) * chunks(shape, rows, attention_chunk(shape->head_width));
+    return attention_lanes(shape, rows) * chunks(shape, rows, attention_chunks(shape));
 }
 
 static int64_t pieces_cached(const void *attr, int64_t rows)

@@ -67,14 +67,14 @@ static void run_selected(const attention_share *s)
     const hr_call *call = s->call;
     const hr_attention_attr *attr = s->attr;
     const int64_t heads = attr->H / attr->G, count = attr->mask.window;
+    const int64_t tile = attention_selected_tile(attr);
     int64_t unit = 0;
     for (int64_t u = 0; u < s->sequences * attr->G; u++) {
         const int64_t sequence = u / attr->G, group = u % attr->G;
         const int64_t end = attention_end(s, sequence);
-        for (int64_t at = s->position; at < end; at += ATTENTION_SELECTED_TILE) {
+        for (int64_t at = s->position; at < end; at += tile) {
             if (unit++ % call->threads != call->thread) continue;
-            const attention_piece piece = { sequence, 0, at,
-                                            hr_min(end, at + ATTENTION_SELECTED_TILE) };
+            const attention_piece piece = { sequence, 0, at, hr_min(end, at + tile) };
             const int64_t row = attention_row(s, sequence, at);
             hr_attention_selected_task task = {
                 .head = attention_task_of(s, &piece, group * heads, call->out[0], call->out[1]),

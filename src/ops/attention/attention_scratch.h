@@ -141,10 +141,23 @@ static inline int64_t attention_lanes(const hr_attention_attr *attr, int64_t row
     return (rows + attr->T - 1) / attr->T * attr->G;
 }
 
-/* Floats of the sum of dq of a head: a chunk of queries, whose parts are padded. */
+/* Tiles, or chunks, of queries that go over selected blocks together: in a long sequence few queries
+ * of one select the same block, whose keys and sums come from memory. No result depends on it. */
+static inline int64_t attention_together(const hr_attention_attr *attr)
+{
+    return attr->mask.kind == HR_PATTERN_SELECTED ? hr_max(1, hr_min(attr->T / 32768, 8)) : 1;
+}
+
+/* Queries whose sums of dq a thread has at a time. */
+static inline int64_t attention_chunks(const hr_attention_attr *attr)
+{
+    return attention_together(attr) * attention_chunk(attr->head_width);
+}
+
+/* Floats of the sum of dq of a head: of these queries, whose parts are padded. */
 static inline int64_t attention_dq_count(const hr_attention_attr *attr, int64_t rows)
 {
-    const int64_t queries = hr_min(hr_min(attr->T, rows), attention_chunk(attr->head_width));
+    const int64_t queries = hr_min(hr_min(attr->T, rows), attention_chunks(attr));
     return (attention_padded(queries) + ATTENTION_ALIGN) * attention_padded(attr->head_width);
 }
 
@@ -152,7 +165,7 @@ static inline int64_t attention_dq_count(const hr_attention_attr *attr, int64_t 
 typedef struct {
     void *q, *o, *grad_o; /* o unless it is not read */
     float *lse, *dots, *dq;
-    int32_t *first, *entries; /* of a chunk: as forward */
+    int32_t *first, *entries; /* as forward */
 } attention_gathered;
 
 static inline int64_t attention_gathered_place(uint8_t *base, const hr_attention_attr *attr,
@@ -168,7 +181,7 @@ static inline int64_t attention_gathered_place(uint8_t *base, const hr_attention
     out->dots = attention_take(base, &at, rows);
     out->dq = attention_take(base, &at, (rows + ATTENTION_ALIGN) * attention_padded(K));
     out->first = attention_take(base, &at, (attr->T + block - 1) / block + 1);
-    out->entries = attention_take(base, &at, rows * count);
+    out->entries = attention_take(base, &at, attention_chunks(attr) * count);
     return at;
 }
 
@@ -215,7 +228,10 @@ static inline int64_t attention_bwd_bytes(const hr_attention_attr *attr, int64_t
 }
 
 /* Selected blocks: the running sums of a tile, and the queries of each block. */
-enum { ATTENTION_SELECTED_TILE = 512 };
+static inline int64_t attention_selected_tile(const hr_attention_attr *attr)
+{
+    return 512 * attention_together(attr);
+}
 
 typedef struct {
     float *sums;        /* [queries, heads, width] */
@@ -246,7 +262,7 @@ static inline int64_t attention_selected_thread_bytes(const hr_attention_attr *a
     attention_scratch strips;
     const int64_t block = attr->mask.block;
     return attention_selected_place(
-        NULL, hr_min(attr->T, ATTENTION_SELECTED_TILE), attr->H / attr->G, attr->mask.window,
+        NULL, hr_min(attr->T, attention_selected_tile(attr)), attr->H / attr->G, attr->mask.window,
         (attr->T + block - 1) / block, attr->head_width, &room, &strips);
 }
 

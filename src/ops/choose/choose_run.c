@@ -6,6 +6,9 @@
 #include "ops/cpu_run.h"
 #include "ops/kernels.h"
 
+/* Scores that are compared at a time: a constant, so that compilers make vectors of them. */
+enum { AHEAD = 16 };
+
 /* How often the score of a block has each probability: p[apart j - (overlap - 1) + k] for the pairs
  * of a token start m of the block and a key n token starts before it. */
 static void weigh(const hr_choose_attr *attr, float *weights)
@@ -46,6 +49,29 @@ static int64_t insert(const float *scores, int64_t j, int64_t room, uint16_t *be
     return count + 1;
 }
 
+/* Whether any of the next scores is above one that is kept. */
+static bool any_above(const float *restrict scores, float least)
+{
+    int32_t above = 0;
+    for (int64_t l = 0; l < AHEAD; l++) above |= scores[l] > least;
+    return above != 0;
+}
+
+/* The best `room` of blocks [first, last), by falling score. Returns how many there are. */
+static int64_t best_of(const float *scores, int64_t first, int64_t last, int64_t room,
+                       uint16_t *best)
+{
+    int64_t found = 0, j = first;
+    if (room == 0) return 0;
+    for (; j < last; j++) {
+        while (found == room && j + AHEAD <= last &&
+               !any_above(scores + j, scores[best[found - 1]]))
+            j += AHEAD;
+        if (j < last) found = insert(scores, j, room, best, found);
+    }
+    return found;
+}
+
 /* The blocks of query t, ascending. */
 static void choose(const hr_choose_attr *attr, const float *scores, int64_t t, uint16_t *blocks)
 {
@@ -54,9 +80,8 @@ static void choose(const hr_choose_attr *attr, const float *scores, int64_t t, u
     const int64_t local = hr_max(candidates - attr->local, first); /* the first of the last ones */
     const int64_t room = count - first - (candidates - local);
     uint16_t best[HR_CHOOSE_COUNT_MOST];
-    int64_t found = 0, at = 0;
-    for (int64_t j = first; room > 0 && j < local; j++)
-        found = insert(scores, j, room, best, found);
+    const int64_t found = best_of(scores, first, local, room, best);
+    int64_t at = 0;
     for (int64_t i = 1; i < found; i++) /* by number */
         for (int64_t k = i; k > 0 && best[k - 1] > best[k]; k--) {
             const uint16_t before = best[k - 1];
