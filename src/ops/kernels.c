@@ -15,6 +15,7 @@ void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)
     hr_recurrence_kernels_fill(&kernels->recurrence, cpu_mask);
     hr_compress_kernels_fill(&kernels->compress, cpu_mask);
     hr_gates_kernels_fill(&kernels->gates, cpu_mask);
+    hr_choose_kernels_fill(&kernels->choose, cpu_mask);
     hr_lif_kernels_fill(&kernels->lif, cpu_mask);
     hr_embed_kernels_fill(&kernels->embed, cpu_mask);
     hr_rope_kernels_fill(&kernels->rope, cpu_mask);

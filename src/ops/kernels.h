@@ -11,6 +11,7 @@
 #include "ops/activation/activation_kernels.h"
 #include "ops/adafactor/adafactor_kernels.h"
 #include "ops/attention/attention_kernels.h"
+#include "ops/choose/choose_kernels.h"
 #include "ops/compress/compress_kernels.h"
 #include "ops/dequantize/dequantize_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
@@ -40,6 +41,7 @@ typedef struct hr_kernels {
     hr_recurrence_kernels recurrence;
     hr_compress_kernels compress;
     hr_gates_kernels gates;
+    hr_choose_kernels choose;
     hr_lif_kernels lif;
     hr_embed_kernels embed;
     hr_rope_kernels rope;

@@ -6,9 +6,6 @@
 #include "ops/cpu_run.h"
 #include "ops/kernels.h"
 
-/* Scores that are compared at a time: a constant, so that compilers make vectors of them. */
-enum { AHEAD = 16 };
-
 /* How often the score of a block has each probability: p[apart j - (overlap - 1) + k] for the pairs
  * of a token start m of the block and a key n token starts before it. */
 static void weigh(const hr_choose_attr *attr, float *weights)
@@ -20,76 +17,16 @@ static void weigh(const hr_choose_attr *attr, float *weights)
     }
 }
 
-/* The scores of blocks [0, candidates) from the probabilities of `keys` compressed keys. */
-static void score_blocks(const hr_choose_attr *attr, const float *p, int64_t keys,
-                         int64_t candidates, const float *weights, float *scores)
-{
-    const int64_t apart = attr->block / attr->stride, overlap = attr->length / attr->stride;
-    for (int64_t j = 0; j < candidates; j++) {
-        const int64_t at = apart * j - (overlap - 1);
-        const int64_t first = hr_max(-at, 0), last = hr_min(apart + overlap - 1, keys - at);
-        float score = 0;
-        for (int64_t k = first; k < last; k++) score += weights[k] * p[at + k];
-        scores[j] = score;
-    }
-}
-
-/* Puts block j into a list that is sorted by falling score, and of equal ones by number; keeps the
- * first `room`. Blocks come in ascending order. */
-static int64_t insert(const float *scores, int64_t j, int64_t room, uint16_t *best, int64_t count)
-{
-    int64_t at = count;
-    if (count == room && scores[best[count - 1]] >= scores[j]) return count;
-    if (count == room) at = --count;
-    while (at > 0 && scores[best[at - 1]] < scores[j]) {
-        best[at] = best[at - 1];
-        at--;
-    }
-    best[at] = (uint16_t)j;
-    return count + 1;
-}
-
-/* Whether any of the next scores is above one that is kept. */
-static bool any_above(const float *restrict scores, float least)
-{
-    int32_t above = 0;
-    for (int64_t l = 0; l < AHEAD; l++) above |= scores[l] > least;
-    return above != 0;
-}
-
-/* The best `room` of blocks [first, last), by falling score. Returns how many there are. */
-static int64_t best_of(const float *scores, int64_t first, int64_t last, int64_t room,
-                       uint16_t *best)
-{
-    int64_t found = 0, j = first;
-    if (room == 0) return 0;
-    for (; j < last; j++) {
-        while (found == room && j + AHEAD <= last &&
-               !any_above(scores + j, scores[best[found - 1]]))
-            j += AHEAD;
-        if (j < last) found = insert(scores, j, room, best, found);
-    }
-    return found;
-}
-
 /* The blocks of query t, ascending. */
-static void choose(const hr_choose_attr *attr, const float *scores, int64_t t, uint16_t *blocks)
+static void choose(const hr_choose_attr *attr, const hr_choose_kernels *kernels,
+                   const float *scores, int64_t t, uint16_t *blocks)
 {
     const int64_t candidates = t / attr->block + 1, count = hr_min(attr->count, candidates);
     const int64_t first = hr_min(attr->first, candidates);
     const int64_t local = hr_max(candidates - attr->local, first); /* the first of the last ones */
-    const int64_t room = count - first - (candidates - local);
-    uint16_t best[HR_CHOOSE_COUNT_MOST];
-    const int64_t found = best_of(scores, first, local, room, best);
     int64_t at = 0;
-    for (int64_t i = 1; i < found; i++) /* by number */
-        for (int64_t k = i; k > 0 && best[k - 1] > best[k]; k--) {
-            const uint16_t before = best[k - 1];
-            best[k - 1] = best[k];
-            best[k] = before;
-        }
     for (int64_t j = 0; j < first; j++) blocks[at++] = (uint16_t)j;
-    for (int64_t i = 0; i < found; i++) blocks[at++] = best[i];
+    at += kernels->best(scores, first, local, count - first - (candidates - local), blocks + at);
     for (int64_t j = local; j < candidates; j++) blocks[at++] = (uint16_t)j;
     while (at < attr->count) blocks[at++] = HR_ATTENTION_NO_BLOCK;
 }
@@ -130,11 +67,14 @@ static void run_tile(const hr_call *call, const choose_room *room, int64_t seque
         .sums = room->sums,
         .sum_row = width
     };
+    const hr_choose_kernels *kernels = &call->kernels->choose;
+    const hr_choose_sum sum = { attr->block / attr->stride, attr->length / attr->stride,
+                                room->weights };
     call->kernels->attention.scores[call->dtype](&task);
     for (int64_t t = first; t < last; t++) {
-        score_blocks(attr, room->sums + (t - first) * width, hr_attention_keys_seen(&mask, t),
-                     t / attr->block + 1, room->weights, room->scores);
-        choose(attr, room->scores, t,
+        kernels->score(&sum, room->sums + (t - first) * width, hr_attention_keys_seen(&mask, t),
+                       t / attr->block + 1, room->scores);
+        choose(attr, kernels, room->scores, t,
                (uint16_t *)call->out[0] + ((row + t - first) * attr->G + group) * attr->count);
     }
 }
