@@ -20,6 +20,10 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "mem/sanitize.h"
+
+/* In place of a small budget, where a sanitizer has memory of its own; else empty. */
+#define SANITIZED_BUDGET (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER ? " --budget 4GiB" : "")
 
 /* Must what has this name be there? The last entry of HR_REQUIRE about it decides. */
 static inline bool hr_test_required(const char *name)

@@ -182,7 +182,7 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
              "model.d_model=%lld model.n_layers=%lld model.d_ff=%lld model.vocab_size=%lld "
              "model.dropout=%s train.dtype=%s train.batch=%lld train.seq_len=%lld "
              "train.optimizer.kind=%s train.optimizer.clip=%s train.sample_tokens=%s "
-             "train.ema_decay=%s %s memory.loss_chunk=%s %s --out '%s' >/dev/null",
+             "train.ema_decay=%s %s memory.loss_chunk=%s %s%s --out '%s' >/dev/null",
              program, HR_SOURCE, family, (long long)heads, (long long)(heads * 8 * draw(1, 4)),
              (long long)layers, (long long)draw(1, 200), (long long)draw(256, 400),
              draw(0, 1) && strcmp(family, "wide") != 0 ? "0.1" : "0", formats[draw(0, 1)],
@@ -191,7 +191,7 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
              chunk == 0   ? "auto"
              : chunk == 1 ? "64"
                           : "10000",
-             more_keys, path);
+             more_keys, SANITIZED_BUDGET, path);
     unlink(path); /* plan would not replace a file that is no plan */
     if (system(command)) fail_msg("%s", command);
     json_t *plan = json_load_file(path, 0, 0);

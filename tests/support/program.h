@@ -20,11 +20,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "mem/sanitize.h"
 #include "require.h"
-
-/* In place of a small budget, where a sanitizer has memory of its own; else empty. */
-#define SANITIZED_BUDGET (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER ? " --budget 4GiB" : "")
 
 enum { PROGRAM_TEXT_BYTES = 1 << 18, PROGRAM_COMMAND_BYTES = 4096 };
 

@@ -2,7 +2,7 @@
 /* ops/choose/choose_avx512.c - choose_template.h with AVX-512: 16 floats per vector. */
 #include "ops/simd/vec_avx512.h"
 
-/* Columns of 4 by 4 floats, of four in each vector: two halves of each pair of vectors at a time. */
+/* Columns of 4 by 4 floats, of four in each vector: two of them from a pair of vectors. */
 VEC_INLINE void load_quads(const float *at, vec column[4])
 {
     const __m512i even = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/choose/choose_kernels.h - scores of blocks, and the best of them: for one query of a group. The
- * same bits with every instruction set. */
+/* ops/choose/choose_kernels.h - scores of blocks, and the best of them: for one query of a group.
+ * The same bits with every instruction set. */
 #ifndef HR_OPS_CHOOSE_KERNELS_H
 #define HR_OPS_CHOOSE_KERNELS_H
 

@@ -60,12 +60,11 @@ static float float_of(int32_t bits)
     return value;
 }
 
-/* Keeps the best `room` of more. Returns a score that all of them reach, and no other exceeds: found
- * by bisection of its bits, which have the order of numbers that are not negative. */
+/* Keeps the best `room` of more. Returns the least score that no more than `room` exceed, or one
+ * that just so many do: found by bisection of its bits, whose order is that of the numbers. */
 static float keep(collection *c, int64_t room)
 {
-    int32_t low = 0,
-            high = 0x7f800000; /* no more than `room` are above high, but above low, or all */
+    int32_t low = 0, high = 0x7f800000; /* infinity */
     for (int64_t i = 0; i < VEC_LANES; i++) c->scores[c->count + i] = -1;
     int64_t above = 0;
     while (low < high && above != room) {
