@@ -205,7 +205,7 @@ int main(int argc, char **argv)
         return 2;
     }
     m.mask = here & (uint32_t)wanted;
-    hr_attention_kernels_fill(&m.kernels.attention, m.mask);
+    hr_kernels_fill(&m.kernels, m.mask);
     printf("%s, %d threads\n", hr_cpu_rung_name(m.mask), m.threads);
     measure(&m, HR_BF16);
     measure(&m, HR_F32);

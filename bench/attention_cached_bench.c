@@ -136,7 +136,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s [threads] [ref|avx2|avx512|avx512bf16|amx]\n", argv[0]);
         return 2;
     }
-    hr_attention_kernels_fill(&kernels.attention, here & (uint32_t)wanted);
+    hr_kernels_fill(&kernels, here & (uint32_t)wanted);
     printf("%s, %d threads\n", hr_cpu_rung_name(here & (uint32_t)wanted), threads);
     uint8_t *caches = room(all_bytes);
     for (int type = 1; type >= 0; type--) {

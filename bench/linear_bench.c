@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     }
     const uint32_t mask = hr_cpu_ladder((uint32_t)asked & here);
     hr_kernels kernels;
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     printf("rung %s, %d threads, medians of %d\n", hr_cpu_rung_name(mask), threads, rounds);
     for (int32_t dtype = HR_F32; dtype <= HR_BF16; dtype++) {
         const hr_ceiling ceiling = hr_ceiling_of(mask, dtype == HR_BF16);

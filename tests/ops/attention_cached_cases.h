@@ -70,7 +70,7 @@ static inline void cached_piece(const attention_case *c, attention_tensors *t, c
     const int64_t bytes = hr_attention_cached_cpu.scratch_bytes(&room->attend, rows, threads);
     hr_kernels kernels;
     hr_guard guard;
-    hr_attention_kernels_fill(&kernels.attention, mask);
+    hr_kernels_fill(&kernels, mask);
     hr_call append = { .in = { case_rows(c, t, c->fused ? CASE_Q : CASE_K, first),
                                case_rows(c, t, CASE_V, first), (void *)&position },
                        .out = { room->keys, room->values },

@@ -163,7 +163,7 @@ static inline void case_call_part(const attention_case *c, attention_tensors *t,
                      .seed = 7,
                      .dtype = c->dtype,
                      .threads = threads };
-    hr_attention_kernels_fill(&kernels.attention, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int i = 0; i < (backward ? 6 : 3); i++) {
         const bool whole = sums && (in[i] == CASE_K || in[i] == CASE_V);
         if (t->at[in[i]])

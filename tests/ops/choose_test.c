@@ -10,9 +10,9 @@ enum { SEED = 1130, BLOCKS_MOST = 3000, KEYS_MOST = 4 * BLOCKS_MOST };
 
 static hr_choose_kernels kernels_of(uint32_t mask)
 {
-    hr_choose_kernels kernels;
-    hr_choose_kernels_fill(&kernels, mask);
-    return kernels;
+    hr_kernels kernels;
+    hr_kernels_fill(&kernels, mask);
+    return kernels.choose;
 }
 
 /* Of few or of many values, or rising, or falling. */

@@ -60,7 +60,7 @@ static void compare_definition(const hr_kernels *kernels, int64_t rows, int64_t 
 static void elements_are_kept_and_scaled_as_defined(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_dropout_kernels_fill(&kernels.dropout, mask);
+    hr_kernels_fill(&kernels, mask);
     const float shares[] = { 0, 0.1f, 0.5f, 0.999f };
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t k = 0; k < 32; k++)
@@ -73,7 +73,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 20, D = 45 };
     hr_kernels kernels;
-    hr_dropout_kernels_fill(&kernels.dropout, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_dropout_attr attr = { D, 7, 0.25f, SITE, 1 };
     uint64_t state = start(SEED);
     void *x = take_random(ROWS * D, HR_BF16, 1, &state);
@@ -99,7 +99,7 @@ static void the_gradient_is_the_same_operation(uint32_t mask)
 {
     enum { ROWS = 8, D = 50 };
     hr_kernels kernels;
-    hr_dropout_kernels_fill(&kernels.dropout, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_dropout_attr attr = { D, 4, 0.3f, SITE, 1 };
     uint64_t state = start(SEED);
     float *x = take_random(ROWS * D, HR_F32, 1, &state), *y = take_poisoned(ROWS * D * 4);
@@ -125,7 +125,7 @@ static void the_share_of_dropped_elements_is_p(uint32_t mask)
 {
     enum { ROWS = 400, D = 1000 };
     hr_kernels kernels;
-    hr_dropout_kernels_fill(&kernels.dropout, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_dropout_attr attr = { D, 100, 0.1f, SITE, 1 };
     float *x = take(ROWS * D * 4);
     int64_t dropped = 0;

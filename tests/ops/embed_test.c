@@ -41,8 +41,8 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
 static void forward_has_the_bits_of_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_embed_kernels_fill(&fast.embed, mask);
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t k = 0; k < 6; k++)
             for (int64_t rows = 0; rows < 16; rows += 5)
@@ -83,8 +83,8 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
 static void backward_has_the_bits_of_the_reference_for_any_split(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_embed_kernels_fill(&fast.embed, mask);
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t k = 0; k < 4; k++)
             for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
@@ -159,7 +159,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
 static void a_table_in_panel_layout_gives_the_same_bits_as_in_rows(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_embed_kernels_fill(&kernels.embed, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t k = 0; k < 2 * THREADS_MOST; k++)
             compare_panels(&kernels, odd_sizes[s], activations[k % 2], 1 + k / 2);
@@ -171,7 +171,7 @@ static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
 {
     enum { ROWS = 29, WORDS = 37, T = 5 };
     hr_kernels kernels;
-    hr_embed_kernels_fill(&kernels.embed, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++) {
         const int64_t D = odd_sizes[s];
         uint64_t state = start(SEED + (uint64_t)D);
@@ -205,7 +205,7 @@ static void rows_that_start_later_have_their_positions(void **unused)
     (void)unused;
     enum { ROWS = 11, D = 9, T = 16, CUT = 4 };
     hr_kernels ref;
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&ref, 0);
     uint64_t state = start(SEED);
     const hr_embed_attr attr = { V, D, T, T + 2, 2, HR_ROWS };
     int32_t *ids = take_ids(ROWS, &state), start_at = CUT;
@@ -240,8 +240,8 @@ static void bf16_conversions_match_the_reference_for_every_value(uint32_t mask)
     enum { HALVES = 65536 };
     static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
     hr_kernels fast, ref;
-    hr_embed_kernels_fill(&fast.embed, mask);
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     uint32_t *word = take(HALVES * 4);
     hr_bf16 *expected = take_poisoned(HALVES * 2), *got = take_poisoned(HALVES * 2);
     for (size_t k = 0; k < sizeof lower / sizeof *lower; k++) {
@@ -270,8 +270,8 @@ static void f16_conversions_match_the_reference_for_every_value(uint32_t mask)
     static const uint32_t lower[] = { 0, 1, 0xfff, 0x1000, 0x1001, 0x1fff };
     static const float factors[] = { 1, 0x1p16f, 0x1p-16f };
     hr_kernels fast, ref;
-    hr_embed_kernels_fill(&fast.embed, mask);
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     uint32_t *bits = take(HALVES * 4);
     float *word = take(HALVES * 4), *sum = take(HALVES * 4);
     uint16_t *expected = take_poisoned(HALVES * 2), *got = take_poisoned(HALVES * 2);
@@ -299,7 +299,7 @@ static void adjoint(const int32_t *begins)
 {
     enum { ROWS = 23, D = 9, T = 6 };
     hr_kernels ref;
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&ref, 0);
     uint64_t state = start(SEED);
     const hr_embed_attr attr = { V, D, T, T, 0, HR_ROWS };
     float *word = take_random(V * D, HR_F32, 1, &state);
@@ -344,7 +344,7 @@ static void a_document_starts_at_position_0(void **unused)
     static const int32_t begins[ROWS] = { 0, 0, 0, 3, 3, 5, 0, 1, 1, 1, 1, 1 };
     static const int32_t places[ROWS] = { 0, 1, 2, 0, 1, 0, 0, 0, 1, 2, 3, 4 };
     hr_kernels ref;
-    hr_embed_kernels_fill(&ref.embed, 0);
+    hr_kernels_fill(&ref, 0);
     uint64_t state = start(SEED);
     const hr_embed_attr attr = { V, D, T, T + 2, 2, HR_ROWS };
     const int32_t *ids = take_ids(ROWS, &state);

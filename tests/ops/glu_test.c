@@ -56,7 +56,7 @@ static void the_reference_matches_the_definition_and_its_derivative(void **unuse
     enum { COUNT = 4001 };
     (void)unused;
     hr_kernels ref;
-    hr_glu_kernels_fill(&ref.glu, 0);
+    hr_kernels_fill(&ref, 0);
     const hr_glu_attr attr = { COUNT };
     uint64_t state = start(SEED);
     float *dy = take_random(COUNT, HR_F32, 1, &state), *gate = take(COUNT * 4);
@@ -126,8 +126,8 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, cons
 static void every_placement_of_outputs_matches_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_glu_kernels_fill(&fast.glu, mask);
-    hr_glu_kernels_fill(&ref.glu, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t k = 0; k < 2; k++)
             for (int64_t rows = 0; rows < 8; rows += 1 + 2 * rows) {
@@ -149,8 +149,8 @@ static void act_has_a_small_relative_and_its_derivative_a_small_absolute_error(u
 {
     enum { COUNT = 100003 };
     hr_kernels kernels, ref;
-    hr_glu_kernels_fill(&kernels.glu, mask);
-    hr_glu_kernels_fill(&ref.glu, 0);
+    hr_kernels_fill(&kernels, mask);
+    hr_kernels_fill(&ref, 0);
     const hr_glu_attr attr = { COUNT };
     const double width = 90, relative = 4e-6;
     float *ones = take(COUNT * 4), *gate = take(COUNT * 4), *got[3], *expected[3];
@@ -186,8 +186,8 @@ static void large_gates_give_the_limits_and_nan_stays_nan(uint32_t mask)
     static const float others[] = { 0.75f, -0.5f, 0, NAN };
     enum { GATES = sizeof gates / sizeof *gates, OTHERS = 4, COUNT = GATES * OTHERS * OTHERS };
     hr_kernels fast, ref;
-    hr_glu_kernels_fill(&fast.glu, mask);
-    hr_glu_kernels_fill(&ref.glu, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int32_t k = 0; k < 2; k++) {
         const hr_glu_attr attr = { COUNT };
         const hr_dtype dtype = activations[k];
@@ -229,7 +229,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 20, N = 45, COUNT = ROWS * N };
     hr_kernels kernels;
-    hr_glu_kernels_fill(&kernels.glu, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 2; k++) {
         const hr_glu_attr attr = { N };
         const hr_dtype dtype = activations[k];

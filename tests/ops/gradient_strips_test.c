@@ -65,7 +65,7 @@ static void strips_of_a_matrix_have_the_bits_of_the_whole(uint32_t mask)
         { 130, 65, 211, 64 }, { 300, 520, 100, 96 }, { 64, 20, 1090, 64 }
     };
     hr_kernels kernels;
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int32_t k = 0; k < 4; k++)
             for (int64_t panels = 1; panels <= 9; panels = panels * 2 + 1)
@@ -78,7 +78,7 @@ static void strips_of_a_table_have_the_bits_of_the_whole(uint32_t mask)
 {
     enum { V = 53, D = 37, ROWS = 40 };
     hr_kernels kernels;
-    hr_embed_kernels_fill(&kernels.embed, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 12; k++) {
         const int64_t strip = 1 + 3 * (k / 2);
         const hr_dtype dtype = dtypes[k & 1];
@@ -133,7 +133,7 @@ static void squares_of_strips_have_the_sum_of_the_whole(uint32_t mask)
 {
     enum { RUN = 4096, ELEMENTS = 9 * RUN + 77 };
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     uint64_t state = start(SEED);
     const float *gradient = take_random(ELEMENTS, HR_F32, 1e-3, &state);
     const double whole = sum_of(&kernels, gradient, ELEMENTS, ELEMENTS, 1);

@@ -33,7 +33,7 @@ static void run(uint32_t mask, hr_run_fn *op, const neurons *n, void *first, voi
                 uint32_t clear, int32_t threads)
 {
     hr_kernels kernels;
-    hr_lif_kernels_fill(&kernels.lif, mask);
+    hr_kernels_fill(&kernels, mask);
     const int64_t bytes = op == hr_lif_run
                               ? 0
                               : hr_lif_bwd_cpu.scratch_bytes(&n->attr, n->rows, threads);

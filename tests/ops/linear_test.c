@@ -190,8 +190,8 @@ static void compare_cases(uint32_t mask, compare_fn *compare)
 {
     hr_kernels fast, ref;
     uint64_t state = SEED;
-    hr_linear_kernels_fill(&fast.linear, mask);
-    hr_linear_kernels_fill(&ref.linear, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int64_t i = 0; i < 3 * SHAPE_COUNT + RANDOM_CASES * HR_COUNT; i++)
         compare(&fast, &ref, case_at(i, &state));
 }
@@ -239,7 +239,7 @@ static void threads_and_splits_change_no_bit_of_rows(uint32_t mask)
     hr_kernels kernels;
     const unsigned modes = _mm_getcsr();
     hr_cpu_flush_denormals(); /* as every thread of a pool does */
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 8; k++) {
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k & 1];
@@ -312,7 +312,7 @@ static void threads_and_token_splits_change_no_bit_of_sums(uint32_t mask)
     static const int64_t at_sequences[] = { 0, 37, 37 * 3, 37 * 20, 37 * 31 };
     static const int64_t at_odd[] = { 0, 64, 101, 165, 202, 606 }; /* T = 101: 64 + 37 */
     hr_kernels kernels;
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 2; k++) {
         check_token_cuts(&kernels, activations[k], 128, at_64, 7);
         check_token_cuts(&kernels, activations[k], 1000, in_long_sequence, 4);
@@ -327,7 +327,7 @@ static void db_has_the_same_bits_with_and_without_dw(uint32_t mask)
     static const int64_t lengths[] = { 1, 33, 64, 101, 128 };
     enum { ROWS = 300, K = 70, N = 133 };
     hr_kernels kernels;
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 20; k++) {
         uint64_t state = SEED + (uint64_t)k;
         const hr_dtype dtype = activations[k & 1];
@@ -359,7 +359,7 @@ static void padding_stays_zero_next_to_infinity(uint32_t mask)
 {
     enum { ROWS = 5, K = 19, N = 21 };
     hr_kernels kernels;
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 2; k++) {
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k];
@@ -386,7 +386,7 @@ static void activations_of_extreme_values_are_correct(uint32_t mask)
     static const float values[COUNT] = { 0, -0.f, 1e30f, -1e30f, 40, -40, 1e-41f, -1e-41f, 5, -5 };
     static const float gelus[COUNT] = { 0, 0, 1e30f, 0, 40, 0, 0, 0, 5, 0 };
     hr_kernels kernels;
-    hr_linear_kernels_fill(&kernels.linear, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 4; k++) {
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k % 2];
@@ -520,7 +520,7 @@ static void the_gradients_match_finite_differences_of_the_reference(void **state
 {
     (void)state;
     hr_kernels ref;
-    hr_linear_kernels_fill(&ref.linear, 0);
+    hr_kernels_fill(&ref, 0);
     check_gradients(&ref, HR_ACT_NONE);
     check_gradients(&ref, HR_ACT_RELU);
     check_gradients(&ref, HR_ACT_GELU);

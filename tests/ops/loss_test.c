@@ -70,8 +70,8 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t
 static void rows_agree_with_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_loss_kernels_fill(&fast.loss, mask);
-    hr_loss_kernels_fill(&ref.loss, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int32_t k = 0; k < 6; k++) {
         for (int32_t s = 0; s < SIZE_COUNT; s++)
             for (int64_t rows = 0; rows < 8; rows += 1 + rows)
@@ -88,7 +88,7 @@ static void rows_agree_with_the_reference(uint32_t mask)
 static void exponentials_have_a_relative_error_below_4e_6(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_loss_kernels_fill(&kernels.loss, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int64_t i = 0; i < 87 * 64; i++) {
         const float logits[2] = { 0, (float)-i / 64 };
         float share[2];
@@ -103,7 +103,7 @@ static void an_ignored_target_costs_nothing_and_has_no_gradient(uint32_t mask)
 {
     enum { ROWS = 3, V = 19 };
     hr_kernels kernels;
-    hr_loss_kernels_fill(&kernels.loss, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_loss_attr attr = { V, 1 };
     int32_t targets[ROWS] = { -1, -100, INT32_MIN };
     double scale = 1, sums[2] = { NAN, NAN };
@@ -125,7 +125,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 37, V = 100 };
     hr_kernels kernels;
-    hr_loss_kernels_fill(&kernels.loss, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_loss_attr attr = { V, 0.02 };
     uint64_t state = start(SEED);
     double scale = 1.0 / 31;
@@ -160,7 +160,7 @@ static void extreme_logits_give_the_correct_loss(uint32_t mask)
 {
     enum { V = 37 };
     hr_kernels kernels;
-    hr_loss_kernels_fill(&kernels.loss, mask);
+    hr_kernels_fill(&kernels, mask);
     float logits[V], dlogits[V];
     for (int32_t v = 0; v < V; v++) logits[v] = v == 5 ? 1e30f : -1e30f;
     assert_true(
@@ -199,7 +199,7 @@ static void the_gradient_matches_finite_differences_of_the_loss(uint32_t mask)
 {
     enum { V = 21 };
     hr_kernels kernels;
-    hr_loss_kernels_fill(&kernels.loss, mask);
+    hr_kernels_fill(&kernels, mask);
     uint64_t state = start(SEED);
     float *logits = take_random(V, HR_F32, 3, &state), dlogits[V];
     for (double z = 0; z < 0.3; z += 0.1) {

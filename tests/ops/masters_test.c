@@ -231,7 +231,7 @@ static const hr_dtype formats[] = { HR_F32, HR_BF16, HR_U8 };
 static void updates_with_residuals_have_the_bits_of_fp32_masters(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t r = 0; r < 3; r++)
         for (int32_t f = 0; f < 3; f++) {
             const update wide = { runs[r], HR_MASTER_F32, formats[f], ELEMENTS, 1 };
@@ -250,8 +250,8 @@ static void updates_with_residuals_have_the_bits_of_fp32_masters(uint32_t mask)
 static void rounded_updates_do_not_depend_on_pieces_threads_or_kernels(uint32_t mask)
 {
     hr_kernels kernels, reference;
-    hr_update_kernels_fill(&kernels.update, mask);
-    hr_update_kernels_fill(&reference.update, 0);
+    hr_kernels_fill(&kernels, mask);
+    hr_kernels_fill(&reference, 0);
     for (int32_t r = 0; r < 6; r++)
         for (int32_t f = 0; f < 3; f++) {
             const hr_master_kind kind = r / 3 ? HR_MASTER_RESIDUAL_BYTES : HR_MASTER_ROUNDED;

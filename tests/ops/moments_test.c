@@ -85,7 +85,7 @@ static void check_oracle(const hr_kernels *kernels, bool is_signed)
 static void codes_are_those_of_bitsandbytes(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     check_oracle(&kernels, true);
     check_oracle(&kernels, false);
 }
@@ -114,7 +114,7 @@ static void check_codes(const hr_kernels *kernels, bool is_signed, float values[
 static void codes_are_nearest_beside_every_limit(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     uint64_t state = start(SEED);
     for (int32_t is_signed = 0; is_signed < 2; is_signed++) {
         const hr_moment_map *map = hr_moment_map_of(is_signed);
@@ -140,7 +140,7 @@ static void codes_are_nearest_beside_every_limit(uint32_t mask)
 static void blocks_that_are_zero_tiny_or_broken_have_defined_codes(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     const float broken[] = { NAN, INFINITY, -INFINITY, -NAN };
     for (int32_t is_signed = 0; is_signed < 2; is_signed++) {
         const hr_moment_map *map = hr_moment_map_of(is_signed);
@@ -166,7 +166,7 @@ static void bf16_is_rounded_up_with_the_probability_of_the_lost_bits(uint32_t ma
 {
     enum { ROUNDS = 64 };
     hr_kernels fast;
-    hr_update_kernels_fill(&fast.update, mask);
+    hr_kernels_fill(&fast, mask);
     const hr_random_stream stream = hr_random_stream_of(SEED, 1, HR_SITE_MOMENTS, 0);
     float values[BLOCK];
     double sum = 0;
@@ -242,7 +242,7 @@ static void updates_do_not_depend_on_pieces_or_threads(uint32_t mask)
     enum { RUN = HR_UPDATE_RUN_ELEMENTS, ELEMENTS = 5 * RUN + 300 };
     const hr_dtype dtypes[] = { HR_BF16, HR_U8 };
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t d = 0; d < 2; d++) {
         const updated whole = run_pieces(&kernels, dtypes[d], ELEMENTS, ELEMENTS, 1);
         const updated wide = run_pieces(&kernels, HR_F32, ELEMENTS, ELEMENTS, 1);
@@ -302,7 +302,7 @@ static void check_adamw(const hr_update_kernels *kernels, int64_t count, bool co
 static void a_block_has_the_bits_of_its_parts(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     uint64_t state = start(SEED);
     for (int64_t count = 1; count <= BLOCK; count += count < 40 ? 1 : 27)
         check_adamw(&kernels.update, count, count % 2, &state);

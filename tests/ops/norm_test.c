@@ -59,8 +59,8 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
 static void forward_agrees_with_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_norm_kernels_fill(&fast.norm, mask);
-    hr_norm_kernels_fill(&ref.norm, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t shape = 0; shape < SHAPE_COUNT; shape++)
             for (int32_t k = 0; k < 8; k++)
@@ -113,8 +113,8 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
 static void backward_agrees_with_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_norm_kernels_fill(&fast.norm, mask);
-    hr_norm_kernels_fill(&ref.norm, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     const int64_t rows[] = { 0, 1, 3, 140 };
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t shape = 0; shape < SHAPE_COUNT; shape++)
@@ -185,7 +185,7 @@ static void compare_splits(const hr_kernels *kernels, int64_t rows, int64_t T, i
 static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_norm_kernels_fill(&kernels.norm, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
         for (int32_t k = 0; k < 2 * SHAPE_COUNT; k++) {
             const hr_dtype dtype = activations[k & 1];
@@ -204,7 +204,7 @@ static void groups_are_normalised_as_separate_rows(uint32_t mask)
 {
     enum { ROWS = 5, D = 12 };
     hr_kernels kernels;
-    hr_norm_kernels_fill(&kernels.norm, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 2 * SHAPE_COUNT; k++) {
         uint64_t state = start(SEED);
         hr_norm_attr attr = *attr_of(D, k / 2, 64);
@@ -237,7 +237,7 @@ static void any_split_fits_in_its_scratch(void **unused)
 {
     (void)unused;
     hr_kernels kernels;
-    hr_norm_kernels_fill(&kernels.norm, 0);
+    hr_kernels_fill(&kernels, 0);
     const int64_t D = 2;
     for (int64_t T = 1; T < 200; T += 13)
         for (int64_t rows = 1; rows < 300; rows += 23)
@@ -327,7 +327,7 @@ static void assert_slopes(operands *o, const hr_norm_attr *attr, double *place, 
 static void gradient_of_shape(int32_t shape)
 {
     hr_kernels ref;
-    hr_norm_kernels_fill(&ref.norm, 0);
+    hr_kernels_fill(&ref, 0);
     uint64_t state = start(SEED);
     const hr_norm_attr *attr = attr_of(WIDTH, shape, 3);
     const int64_t groups = ROWS * attr->groups, count = groups * WIDTH;
@@ -374,7 +374,7 @@ static void extreme_rows_are_normalised_correctly(uint32_t mask)
 {
     enum { D = 33 };
     hr_kernels kernels;
-    hr_norm_kernels_fill(&kernels.norm, mask);
+    hr_kernels_fill(&kernels, mask);
     float x[D], gain[D], bias[D], y[D], stat[2];
     const float values[] = { 0, 1e30f, -1e30f, 1e-41f, FLT_MIN, 3 };
     for (int32_t c = 0; c < D; c++) {

@@ -107,7 +107,7 @@ static void the_reference_matches_the_equations_and_their_derivatives(void **unu
     (void)unused;
     const hr_recurrence_attr attr = { C, TOKENS };
     hr_kernels ref;
-    hr_recurrence_kernels_fill(&ref.recurrence, 0);
+    hr_kernels_fill(&ref, 0);
     uint64_t state = start(SEED);
     arrays_of a = { .alpha = take_random(C, HR_F32, 4, &state) };
     a.u = take_clear(a.alpha, ROWS, C, TOKENS, HR_F32, &state);
@@ -183,8 +183,8 @@ static void rungs_agree_with_the_reference(uint32_t mask)
         int64_t rows, T;
     } shapes[] = { { 0, 4 }, { 1, 1 }, { 6, 3 }, { 64, 64 }, { 140, 65 }, { 200, 130 } };
     hr_kernels fast, ref;
-    hr_recurrence_kernels_fill(&fast.recurrence, mask);
-    hr_recurrence_kernels_fill(&ref.recurrence, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int32_t d = 0; d < 3; d++) {
@@ -203,7 +203,7 @@ static void extreme_gates_are_correct_and_nan_stays_in_its_channel(uint32_t mask
     static const float ends[C] = { -200, -INFINITY, 200, INFINITY, 0, 0, NAN, 0 };
     const hr_recurrence_attr attr = { C, TOKENS };
     hr_kernels kernels;
-    hr_recurrence_kernels_fill(&kernels.recurrence, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t d = 0; d < 3; d++) {
         const hr_dtype dtype = activations[d];
         const int64_t bytes = ROWS * C * hr_dtype_bytes(dtype);
@@ -289,7 +289,7 @@ static void compare_splits(const hr_kernels *kernels, int64_t T, int64_t sequenc
 static void threads_and_micro_batches_change_no_bit(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_recurrence_kernels_fill(&kernels.recurrence, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
         for (int32_t d = 0; d < 3; d++) {
             compare_splits(&kernels, 128, 4, 4, activations[d], threads);
@@ -308,7 +308,7 @@ static void a_state_continues_a_sequence_across_calls(uint32_t mask)
     const hr_recurrence_attr attr = { C, 16 };
     const hr_recurrence_attr whole_attr = { C, TOKENS };
     hr_kernels kernels;
-    hr_recurrence_kernels_fill(&kernels.recurrence, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t d = 0; d < 3; d++) {
         const hr_dtype dtype = activations[d];
         const int64_t bytes = TOKENS * C * hr_dtype_bytes(dtype);

@@ -60,8 +60,8 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, hr_rope
 static void every_head_is_rotated_as_in_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_rope_kernels_fill(&fast.rope, mask);
-    hr_rope_kernels_fill(&ref.rope, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     const int32_t widths[] = { 2, 4, 16, 30, 32, 34, 62, 64, 66, 256 };
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (int32_t k = 0; k < 16; k++)
@@ -77,7 +77,7 @@ static void the_inverse_undoes_the_rotation_and_is_the_adjoint(uint32_t mask)
 {
     enum { ROWS = 9 };
     hr_kernels kernels;
-    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_kernels_fill(&kernels, mask);
     uint64_t state = start(SEED);
     hr_rope_attr attr = attr_of(34, 2, 2);
     const int64_t count = ROWS * attr.width;
@@ -110,7 +110,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 30 };
     hr_kernels kernels;
-    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_kernels_fill(&kernels, mask);
     hr_rope_attr attr = attr_of(18, 1, 2);
     uint64_t state = start(SEED);
     const int64_t bytes = ROWS * attr.width * 2;
@@ -137,7 +137,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
 static void a_sequence_continues_at_its_position(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_kernels_fill(&kernels, mask);
     hr_rope_attr attr = attr_of(18, 1, 2);
     uint64_t state = start(SEED);
     const int64_t bytes = T * attr.width * 2;
@@ -169,7 +169,7 @@ static void a_document_starts_at_position_0(uint32_t mask)
 {
     static const int32_t begins[2 * T] = { 0, 0, 0, 3, 3, 5, 6, 0, 1, 1, 1, 1, 1, 1 };
     hr_kernels kernels;
-    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_kernels_fill(&kernels, mask);
     hr_rope_attr attr = attr_of(18, 1, 2);
     uint64_t state = start(SEED);
     const int64_t row_bytes = attr.width * 2;

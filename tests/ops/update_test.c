@@ -36,8 +36,8 @@ static double sumsq_of(const hr_kernels *kernels, float *gradient, int64_t eleme
 static void sums_of_squares_have_the_bits_of_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
-    hr_update_kernels_fill(&fast.update, mask);
-    hr_update_kernels_fill(&ref.update, 0);
+    hr_kernels_fill(&fast, mask);
+    hr_kernels_fill(&ref, 0);
     const int64_t long_sizes[] = { 0, 4095, 4096, 4097, 3 * 4096 + 17, 100003 };
     for (size_t s = 0; s < SIZE_COUNT + sizeof long_sizes / sizeof *long_sizes; s++) {
         uint64_t state = start(SEED);
@@ -59,7 +59,7 @@ static void sums_of_squares_of_extreme_gradients_are_correct(uint32_t mask)
 {
     enum { ELEMENTS = 33 };
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     float gradient[ELEMENTS] = { 1e30f, -1e-41f };
     const double expected = (double)gradient[0] * gradient[0];
     assert_true(fabs(sumsq_of(&kernels, gradient, ELEMENTS, 1) - expected) < 1e-9 * expected);
@@ -176,7 +176,7 @@ static void compare_definition(const hr_kernels *kernels, int64_t elements, int3
 static void updates_follow_their_definition(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     for (int32_t k = 0; k < 2 * KINDS; k++) {
         for (int32_t s = 0; s < SIZE_COUNT; s++)
             compare_definition(&kernels, odd_sizes[s], k % KINDS, k / KINDS, 2);
@@ -190,7 +190,7 @@ static void threads_and_a_scale_of_one_change_no_bit(uint32_t mask)
 {
     enum { ELEMENTS = 5 * 4096 + 19 };
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.01, 1, true };
     double norm_scale[2] = { 0.1, 1 }, lr = 3e-4;
     for (int32_t kind = 0; kind < KINDS; kind++) {
@@ -214,7 +214,7 @@ static void padding_stays_zero(uint32_t mask)
 {
     enum { ELEMENTS = 35 };
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.1, 1, false };
     double lr = 1e-3;
     for (int32_t kind = 0; kind < KINDS; kind++) {
@@ -233,7 +233,7 @@ static void padding_stays_zero(uint32_t mask)
 static void extreme_gradients_move_a_weight_by_at_most_the_rate(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     const float gradients[] = { 1e18f, -1e18f, 1e-41f, 1e-30f, 0 };
     for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++) {
         const hr_update_attr attr = { 1, 0.9, 0.95, 1e-8, 0, 1, true };
@@ -251,7 +251,7 @@ static void extreme_gradients_move_a_weight_by_at_most_the_rate(uint32_t mask)
 static void lion_moves_a_weight_by_the_rate_or_not_at_all(uint32_t mask)
 {
     hr_kernels kernels;
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     const struct {
         float gradient, move;
     } cases[] = { { 1e18f, -1 }, { -1e18f, 1 },     { 1e-30f, -1 }, { -2e-37f, 1 },
@@ -284,7 +284,7 @@ static void lion_follows_pytorch(uint32_t mask)
     hr_kernels kernels;
     oracle_file golden = { 0 };
     static const char *const names[] = { "w", "v" };
-    hr_update_kernels_fill(&kernels.update, mask);
+    hr_kernels_fill(&kernels, mask);
     json_t *json = json_load_file(HR_ORACLES "/optimizers/lion/golden.json", 0, NULL);
     assert_true(json && oracle_open(&golden, HR_ORACLES "/optimizers/lion/golden.safetensors"));
     const json_t *rates = json_object_get(json, "lr"),

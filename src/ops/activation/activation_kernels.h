@@ -17,8 +17,6 @@ typedef struct {
     hr_activation_stretch_fn *stretch;
 } hr_activation_kernels;
 
-void hr_activation_kernels_fill(hr_activation_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. Products with AVX512-BF16 round
  * differently (denormals become zero), so the activation has that variant too. */
 void hr_activation_fill_ref(hr_activation_kernels *kernels);

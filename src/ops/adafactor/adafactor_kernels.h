@@ -38,8 +38,6 @@ typedef struct {
     hr_adafactor_apply_fn *apply;
 } hr_adafactor_kernels;
 
-void hr_adafactor_kernels_fill(hr_adafactor_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_adafactor_fill_ref(hr_adafactor_kernels *kernels);
 void hr_adafactor_fill_avx2(hr_adafactor_kernels *kernels);

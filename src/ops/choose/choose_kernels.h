@@ -38,8 +38,6 @@ typedef struct {
     hr_choose_best_fn *best;
 } hr_choose_kernels;
 
-void hr_choose_kernels_fill(hr_choose_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_choose_fill_ref(hr_choose_kernels *kernels);
 void hr_choose_fill_avx2(hr_choose_kernels *kernels);

@@ -24,8 +24,6 @@ typedef struct {
     hr_compress_store_fn *store;
 } hr_compress_kernels;
 
-void hr_compress_kernels_fill(hr_compress_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_compress_fill_ref(hr_compress_kernels *kernels);
 void hr_compress_fill_avx2(hr_compress_kernels *kernels);

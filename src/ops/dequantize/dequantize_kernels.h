@@ -15,8 +15,6 @@ typedef struct {
     hr_dequantize_span_fn *span;
 } hr_dequantize_kernels;
 
-void hr_dequantize_kernels_fill(hr_dequantize_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_dequantize_fill_ref(hr_dequantize_kernels *kernels);
 void hr_dequantize_fill_avx2(hr_dequantize_kernels *kernels);

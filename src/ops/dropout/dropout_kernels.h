@@ -17,8 +17,6 @@ typedef struct {
     hr_dropout_row_fn *row;
 } hr_dropout_kernels;
 
-void hr_dropout_kernels_fill(hr_dropout_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_dropout_fill_ref(hr_dropout_kernels *kernels);
 void hr_dropout_fill_avx2(hr_dropout_kernels *kernels);

@@ -20,8 +20,6 @@ typedef struct {
     hr_embed_bwd_fn *bwd;
 } hr_embed_kernels;
 
-void hr_embed_kernels_fill(hr_embed_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_embed_fill_ref(hr_embed_kernels *kernels);
 void hr_embed_fill_avx2(hr_embed_kernels *kernels);

@@ -17,8 +17,6 @@ typedef struct {
     hr_gates_dot_fn *dot;
 } hr_gates_kernels;
 
-void hr_gates_kernels_fill(hr_gates_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_gates_fill_ref(hr_gates_kernels *kernels);
 void hr_gates_fill_avx2(hr_gates_kernels *kernels);

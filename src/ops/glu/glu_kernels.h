@@ -21,8 +21,6 @@ typedef struct {
     hr_glu_bwd_fn *bwd;
 } hr_glu_kernels;
 
-void hr_glu_kernels_fill(hr_glu_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_glu_fill_ref(hr_glu_kernels *kernels);
 void hr_glu_fill_avx2(hr_glu_kernels *kernels);

@@ -26,8 +26,6 @@ typedef struct {
     hr_lif_bwd_fn *bwd;
 } hr_lif_kernels;
 
-void hr_lif_kernels_fill(hr_lif_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_lif_fill_ref(hr_lif_kernels *kernels);
 void hr_lif_fill_avx2(hr_lif_kernels *kernels);

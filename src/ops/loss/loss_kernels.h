@@ -83,8 +83,6 @@ static inline hr_loss_row hr_loss_of_row(const hr_loss_kernels *kernels, const v
     return (hr_loss_row){ log_sum - part.logit, log_sum };
 }
 
-void hr_loss_kernels_fill(hr_loss_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_loss_fill_ref(hr_loss_kernels *kernels);
 void hr_loss_fill_avx2(hr_loss_kernels *kernels);

@@ -29,8 +29,6 @@ typedef struct {
     hr_magnitude_bwd_fn *bwd;
 } hr_magnitude_kernels;
 
-void hr_magnitude_kernels_fill(hr_magnitude_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_magnitude_fill_ref(hr_magnitude_kernels *kernels);
 void hr_magnitude_fill_avx2(hr_magnitude_kernels *kernels);

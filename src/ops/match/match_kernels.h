@@ -17,8 +17,6 @@ typedef struct {
     hr_match_row_fn *row;
 } hr_match_kernels;
 
-void hr_match_kernels_fill(hr_match_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_match_fill_ref(hr_match_kernels *kernels);
 void hr_match_fill_avx2(hr_match_kernels *kernels);

@@ -19,8 +19,6 @@ typedef struct {
     hr_modulate_bwd_fn *bwd;
 } hr_modulate_kernels;
 
-void hr_modulate_kernels_fill(hr_modulate_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_modulate_fill_ref(hr_modulate_kernels *kernels);
 void hr_modulate_fill_avx2(hr_modulate_kernels *kernels);

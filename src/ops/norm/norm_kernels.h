@@ -24,8 +24,6 @@ typedef struct {
     hr_norm_bwd_fn *bwd;
 } hr_norm_kernels;
 
-void hr_norm_kernels_fill(hr_norm_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_norm_fill_ref(hr_norm_kernels *kernels);
 void hr_norm_fill_avx2(hr_norm_kernels *kernels);

@@ -29,8 +29,6 @@ typedef struct {
     hr_recurrence_bwd_fn *bwd;
 } hr_recurrence_kernels;
 
-void hr_recurrence_kernels_fill(hr_recurrence_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_recurrence_fill_ref(hr_recurrence_kernels *kernels);
 void hr_recurrence_fill_avx2(hr_recurrence_kernels *kernels);

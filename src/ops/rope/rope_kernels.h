@@ -16,8 +16,6 @@ typedef struct {
     hr_rope_rotate_fn *rotate;
 } hr_rope_kernels;
 
-void hr_rope_kernels_fill(hr_rope_kernels *kernels, uint32_t cpu_mask);
-
 /* One function per instruction set, each in its own file. */
 void hr_rope_fill_ref(hr_rope_kernels *kernels);
 void hr_rope_fill_avx2(hr_rope_kernels *kernels);
