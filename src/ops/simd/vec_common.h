@@ -61,24 +61,4 @@ VEC_INLINE vec vec_exp(vec x)
 /* Integer view of a vector: + and << act on 32-bit lanes. */
 typedef uint32_t vec_lanes __attribute__((vector_size(4 * VEC_LANES)));
 
-/* 2^t for t < 128, relative error 2e-7; exactly 0 below -126.5; 2^0 is 1; keeps NaN. Fewer
- * instructions than vec_exp.
- *
- * Adding 1.5 * 2^23 rounds t to n + f with integer n and |f| <= 1/2, and leaves n in the low bits
- * of the sum. With another 127 those bits are the exponent of 2^n, or 0 for n = -127. The minimax
- * polynomial of degree 5 with constant 1 has an error of 9.1e-8. */
-VEC_INLINE vec vec_exp2(vec t)
-{
-    const vec big = vec_set(12583039.f); /* 1.5 * 2^23 + 127 */
-    t = vec_max(vec_set(-127.f), t);     /* this operand order keeps NaN */
-    const vec sum = vec_add(t, big), f = vec_sub(t, vec_sub(sum, big));
-    vec p = vec_set(1.32647e-3f);
-    p = vec_fma(p, f, vec_set(9.67151e-3f));
-    p = vec_fma(p, f, vec_set(5.550734e-2f));
-    p = vec_fma(p, f, vec_set(2.4022242e-1f));
-    p = vec_fma(p, f, vec_set(6.9314698e-1f));
-    p = vec_fma(p, f, vec_set(1));
-    return vec_mul(p, (vec)((vec_lanes)sum << 23));
-}
-
 #endif
