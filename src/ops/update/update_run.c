@@ -77,15 +77,15 @@ void hr_clip_run(const hr_call *call)
 
 /* ---- updates */
 
-/* Whether a pass over flat arrays of fp32 does. */
-static bool is_flat(const hr_call *call)
+/* Elements that are updated at a time: all of this thread, if every state is fp32. */
+static int64_t step_of(const hr_call *call, int64_t first, int64_t last)
 {
     const hr_update_attr *attr = call->attr;
-    return attr->moments == HR_F32 && attr->master == HR_MASTER_F32;
+    const bool flat = attr->moments == HR_F32 && attr->master == HR_MASTER_F32;
+    return flat ? last - first : BLOCK;
 }
 
-static void adamw_blocks(const hr_call *call, int64_t first, int64_t last,
-                         const hr_adamw_factors *factors)
+static void run_adamw(const hr_call *call, const hr_adamw_factors *factors)
 {
     const hr_update_kernels *kernels = &call->kernels->update;
     const hr_moment moments[] = { hr_update_moment(call, 0, 4), hr_update_moment(call, 1, 4) };
@@ -93,8 +93,11 @@ static void adamw_blocks(const hr_call *call, int64_t first, int64_t last,
     const float *gradient = call->in[0];
     float blocks[3][BLOCK];
     hr_bf16 *weight = call->out[3];
-    for (int64_t at = first; at < last; at += BLOCK) {
-        const int64_t count = hr_min(BLOCK, last - at);
+    int64_t first, last;
+    hr_update_share(call, ((const hr_update_attr *)call->attr)->elements, &first, &last);
+    const int64_t step = step_of(call, first, last);
+    for (int64_t at = first; at < last; at += step) {
+        const int64_t count = hr_min(step, last - at);
         float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
         hr_bf16 *copy = weight ? weight + at : NULL;
         if (moments[0].scales) {
@@ -130,51 +133,42 @@ void hr_adamw_run(const hr_call *call)
         .debias2 = (float)(1 / sqrt(1 - pow(attr->beta2, t))),
         .eps = (float)attr->eps,
     };
+    run_adamw(call, &factors);
+}
+
+/* sgd or lion on adjacent elements. */
+typedef void momentum_fn(const hr_update_kernels *kernels, const float *gradient, float *master,
+                         float *m, hr_bf16 *weight, int64_t count, const void *factors);
+
+static void sgd(const hr_update_kernels *kernels, const float *gradient, float *master, float *m,
+                hr_bf16 *weight, int64_t count, const void *factors)
+{
+    kernels->sgd(gradient, master, m, weight, count, factors);
+}
+
+static void lion(const hr_update_kernels *kernels, const float *gradient, float *master, float *m,
+                 hr_bf16 *weight, int64_t count, const void *factors)
+{
+    kernels->lion(gradient, master, m, weight, count, factors);
+}
+
+/* The elements of this thread. */
+static void run_momentum(const hr_call *call, momentum_fn *update, const void *factors)
+{
+    const hr_update_kernels *kernels = &call->kernels->update;
+    const hr_moment moment = hr_update_moment(call, 0, 3);
+    const hr_master master = hr_update_master(call, 4);
     const float *gradient = call->in[0];
-    float *master = call->out[0], *m = call->out[1], *v = call->out[2];
-    hr_bf16 *weight = call->out[3];
+    float blocks[2][BLOCK];
+    hr_bf16 *weight = call->out[2];
     int64_t first, last;
-    hr_update_share(call, attr->elements, &first, &last);
-    if (first >= last) return;
-    if (!is_flat(call)) adamw_blocks(call, first, last, &factors);
-    else
-        call->kernels->update.adamw(gradient + first, master + first, m + first, v + first,
-                                    weight ? weight + first : NULL, last - first, &factors);
-}
-
-static void sgd_blocks(const hr_call *call, int64_t first, int64_t last,
-                       const hr_sgd_factors *factors)
-{
-    const hr_update_kernels *kernels = &call->kernels->update;
-    const hr_moment moment = hr_update_moment(call, 0, 3);
-    const hr_master master = hr_update_master(call, 4);
-    const float *gradient = call->in[0];
-    float blocks[2][BLOCK];
-    hr_bf16 *weight = call->out[2];
-    for (int64_t at = first; at < last; at += BLOCK) {
-        const int64_t count = hr_min(BLOCK, last - at);
+    hr_update_share(call, ((const hr_update_attr *)call->attr)->elements, &first, &last);
+    const int64_t step = step_of(call, first, last);
+    for (int64_t at = first; at < last; at += step) {
+        const int64_t count = hr_min(step, last - at);
         float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
         float *m = hr_update_unpack(call, &moment, at, count, blocks[1]);
-        kernels->sgd(gradient + at, w, m, weight ? weight + at : NULL, count, factors);
-        hr_master_pack(kernels, &master, at, count, w);
-        hr_update_pack(call, &moment, at, count, m);
-    }
-}
-
-static void lion_blocks(const hr_call *call, int64_t first, int64_t last,
-                        const hr_lion_factors *factors)
-{
-    const hr_update_kernels *kernels = &call->kernels->update;
-    const hr_moment moment = hr_update_moment(call, 0, 3);
-    const hr_master master = hr_update_master(call, 4);
-    const float *gradient = call->in[0];
-    float blocks[2][BLOCK];
-    hr_bf16 *weight = call->out[2];
-    for (int64_t at = first; at < last; at += BLOCK) {
-        const int64_t count = hr_min(BLOCK, last - at);
-        float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
-        float *m = hr_update_unpack(call, &moment, at, count, blocks[1]);
-        kernels->lion(gradient + at, w, m, weight ? weight + at : NULL, count, factors);
+        update(kernels, gradient + at, w, m, weight ? weight + at : NULL, count, factors);
         hr_master_pack(kernels, &master, at, count, w);
         hr_update_pack(call, &moment, at, count, m);
     }
@@ -190,16 +184,7 @@ void hr_sgd_run(const hr_call *call)
         .keep = (float)attr->beta1,
         .rate = (float)lr,
     };
-    const float *gradient = call->in[0];
-    float *master = call->out[0], *m = call->out[1];
-    hr_bf16 *weight = call->out[2];
-    int64_t first, last;
-    hr_update_share(call, attr->elements, &first, &last);
-    if (first >= last) return;
-    if (!is_flat(call)) sgd_blocks(call, first, last, &factors);
-    else
-        call->kernels->update.sgd(gradient + first, master + first, m + first,
-                                  weight ? weight + first : NULL, last - first, &factors);
+    run_momentum(call, sgd, &factors);
 }
 
 void hr_lion_run(const hr_call *call)
@@ -215,16 +200,7 @@ void hr_lion_run(const hr_call *call)
         .shrink = (float)(lr * attr->decay),
         .rate = (float)lr,
     };
-    const float *gradient = call->in[0];
-    float *master = call->out[0], *m = call->out[1];
-    hr_bf16 *weight = call->out[2];
-    int64_t first, last;
-    hr_update_share(call, attr->elements, &first, &last);
-    if (first >= last) return;
-    if (!is_flat(call)) lion_blocks(call, first, last, &factors);
-    else
-        call->kernels->update.lion(gradient + first, master + first, m + first,
-                                   weight ? weight + first : NULL, last - first, &factors);
+    run_momentum(call, lion, &factors);
 }
 
 const hr_op_run hr_merge_cpu_run = { hr_merge_run, 1 };
