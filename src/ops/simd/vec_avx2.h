@@ -258,17 +258,6 @@ VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b, int32_t step)
     return _mm256_add_epi32(count, _mm256_and_si256(above, _mm256_set1_epi32(step)));
 }
 
-/* -a where x is negative, and undefined for a != 0 where x is 0. */
-VEC_INLINE vec_bits vec_bits_with_sign(vec_bits a, vec x)
-{
-    return _mm256_sign_epi32(a, _mm256_castps_si256(x));
-}
-
-VEC_INLINE bool vec_differ(vec_bits a, vec_bits b)
-{
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(a, b)) != -1;
-}
-
 /* The larger of two signed integers. */
 VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
 {
@@ -322,12 +311,6 @@ VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
 VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
 {
     return _mm256_srli_epi32(a, places);
-}
-
-/* Moves each lane by the places of its lane of `places`; zero from 32 on. */
-VEC_INLINE vec_bits vec_bits_shift_right_by(vec_bits a, vec_bits places)
-{
-    return _mm256_srlv_epi32(a, places);
 }
 
 /* The sign becomes the lowest place. */

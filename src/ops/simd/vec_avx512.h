@@ -253,29 +253,11 @@ VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)
     return _mm512_mask_blend_ps(bit7, part[0], part[1]);
 }
 
-/* The same from 8 floats. */
-VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
-{
-    return _mm512_permutexvar_ps(index, vec_load_twice(from));
-}
-
 /* count + step where a > b. */
 VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b, int32_t step)
 {
     return _mm512_mask_add_epi32(count, _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), count,
                                  _mm512_set1_epi32(step));
-}
-
-/* -a where x is negative, and undefined for a != 0 where x is 0. */
-VEC_INLINE vec_bits vec_bits_with_sign(vec_bits a, vec x)
-{
-    const __mmask16 negative = _mm512_movepi32_mask(_mm512_castps_si512(x));
-    return _mm512_mask_sub_epi32(a, negative, _mm512_setzero_si512(), a);
-}
-
-VEC_INLINE bool vec_differ(vec_bits a, vec_bits b)
-{
-    return _mm512_cmpneq_epi32_mask(a, b) != 0;
 }
 
 /* The larger of two signed integers. */
@@ -330,12 +312,6 @@ VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
 VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
 {
     return _mm512_srli_epi32(a, (unsigned)places);
-}
-
-/* Moves each lane by the places of its lane of `places`; zero from 32 on. */
-VEC_INLINE vec_bits vec_bits_shift_right_by(vec_bits a, vec_bits places)
-{
-    return _mm512_srlv_epi32(a, places);
 }
 
 /* The sign becomes the lowest place. */

@@ -238,7 +238,7 @@ static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *co
     return pack_scaled(from, largest(from, count), map, codes, count);
 }
 
-/* One step after the other: what fits the registers of AVX2. */
+/* One step after the other: for a block that is not whole. */
 static void adamw_codes_apart(const float *gradient, float *master,
                               const hr_coded_moment moments[2], hr_bf16 *weight, int64_t count,
                               const hr_adamw_factors *factors)
@@ -289,7 +289,7 @@ static void adamw_codes(const float *gradient, float *master, const hr_coded_mom
 {
     const hr_adamw_factors f = *factors;
     coded_block block;
-    if (VEC_LANES < 16 || count < HR_MOMENT_BLOCK) {
+    if (count < HR_MOMENT_BLOCK) {
         adamw_codes_apart(gradient, master, moments, weight, count, factors);
         return;
     }
