@@ -414,8 +414,8 @@ static bool is_better(const hr_plan_answer *answer, hr_status status, aims aim, 
  * inlined: the others need no second recipe on the stack, whose size is planned. */
 static __attribute__((noinline)) hr_status admit_either(hr_trial *t, aims aim, hr_error *err)
 {
-    const hr_trial begun = *t;
-    const hr_config config = t->admission->config;
+    hr_trial begun = *t;
+    hr_config config = t->admission->config;
     const hr_plan_answer *answer = &t->admission->answer;
     const bool adapts = config.train.adapter.kind != HR_ADAPTER_NONE;
     hr_status status = admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
@@ -425,12 +425,16 @@ static __attribute__((noinline)) hr_status admit_either(hr_trial *t, aims aim, h
     const bool is_best = fits && (aim == WHETHER || (aim != LEAST && answer->bound_seconds > 0 &&
                                                      seconds <= answer->bound_seconds * 1.001));
     if (!adapts || is_best || (status != HR_OK && status != HR_NO_FIT)) return status;
+    config.memory.weights = HR_PLACE_FILE;
+    const int64_t planning = hr_trial_planning_bytes(&config, hr_compile_kept_bytes(&config));
+    if (fits && !hr_trial_fits_planning(t, planning)) return status; /* not tried */
     hr_error other;
     const hr_status second = admit_again(t, &begun, &config, HR_PLACE_FILE, aim, &other);
     if (is_better(answer, second, aim, fits, seconds, least)) {
         if (second != HR_OK && err) *err = other;
         return second;
     }
+    begun.tried_bytes = t->planning_bytes;
     return admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
 }
 

@@ -58,6 +58,10 @@ static hr_status share_bytes(const hr_admission_machine *machine, hr_stage_set *
         if (status != HR_OK) return status;
         share->planning_bytes = hr_max(share->planning_bytes,
                                        hr_trial_planning_bytes(config, share->kept_bytes));
+        if (config->memory.weights != HR_PLACE_AUTO) continue;
+        config->memory.weights = HR_PLACE_FILE; /* which is tried, too */
+        share->planning_bytes = hr_max(share->planning_bytes,
+                                       hr_trial_planning_bytes(config, share->kept_bytes));
     }
     return status;
 }

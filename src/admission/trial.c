@@ -49,7 +49,7 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
     t->kept_bytes = hr_compile_kept_bytes(&a->config);
     if (a->share) t->kept_bytes = hr_max(t->kept_bytes, a->share->kept_bytes);
     const int64_t searching = searching_bytes(&a->config, t->kept_bytes);
-    t->planning_bytes = hr_trial_planning_bytes(&a->config, t->kept_bytes);
+    t->planning_bytes = hr_max(hr_trial_planning_bytes(&a->config, t->kept_bytes), t->tried_bytes);
     /* A change that is tried for a stage may need more than the stages do. */
     if (a->share) t->planning_bytes = hr_max(t->planning_bytes, a->share->planning_bytes);
     hr_region *region = t->room ? &t->room->region : &a->region;

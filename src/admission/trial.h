@@ -15,7 +15,8 @@ typedef struct {
     const char *rung;
     int32_t threads;
     int64_t planning_bytes, kept_bytes;
-    hr_region search; /* memory of `fit` */
+    int64_t tried_bytes; /* of the planning region, which another recipe of this process had */
+    hr_region search;    /* memory of `fit` */
     bool search_is_open;
     bool is_packed;      /* the admission has the packed plan of its strategy */
     hr_fit_found lowest; /* with the least floor; floor_bytes 0: not computed */
@@ -34,6 +35,9 @@ int64_t hr_trial_set_bytes(const hr_config *config);
 
 /* Bytes of the planning region of a config. */
 int64_t hr_trial_planning_bytes(const hr_config *config, int64_t kept_bytes);
+
+/* Whether the plan in the admission fits if planning had a region of so many bytes. */
+bool hr_trial_fits_planning(hr_trial *t, int64_t planning_bytes);
 
 /* Opens the planning region, unless admission->region is open already: memory to build a plan, or
  * to keep a built plan and search another.

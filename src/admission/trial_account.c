@@ -33,6 +33,16 @@ static int64_t needed_bytes(const hr_trial *t, int64_t arena)
                              hr_trial_account(t, arena), t->threads, t->admission->has_file);
 }
 
+bool hr_trial_fits_planning(hr_trial *t, int64_t planning_bytes)
+{
+    const int64_t own = t->planning_bytes, arena = t->admission->compiled.plan.arena_bytes;
+    t->planning_bytes = hr_max(own, planning_bytes);
+    const bool fits = needed_bytes(t, arena) <= t->admission->answer.available_bytes;
+    t->planning_bytes = own;
+    (void)hr_trial_account(t, arena);
+    return fits;
+}
+
 int64_t hr_trial_arena_limit(const hr_trial *t)
 {
     const int64_t page = t->machine->process.page_bytes,

@@ -376,9 +376,10 @@ int32_t hr_build_like_weight(hr_builder *builder, int32_t index, const char *wha
                      param->dims[1], home);
 }
 
+/* Adapters are trained in fp32 masters, whatever a model has. */
 static bool has_residual(const hr_program *program, const hr_param *param)
 {
-    return program->tensors[param->weight].dtype == HR_BF16;
+    return program->tensors[param->weight].dtype == HR_BF16 && param->master == param->weight;
 }
 
 /* Whether states of 8-bit codes are codes for this parameter. */

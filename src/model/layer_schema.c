@@ -25,6 +25,10 @@ enum { OWN_STEPS = 26, OWN_TENSORS = 38, OWN_PARAMS = 14 };
 /* What DoRA with dropout adds to each product: three steps, of which each makes a tensor. */
 enum { PARTS_MOST = 3 * 9 };
 
+/* Magnitudes of DoRA beyond those of the matrices of a layer: of tables and the head, which are
+ * refused later. */
+enum { MAGNITUDES_MOST = 12 };
+
 static int32_t parts_of(const hr_config *config)
 {
     return config->train.adapter.dora && config->train.adapter.dropout > 0 ? PARTS_MOST : 0;
@@ -40,13 +44,14 @@ static capacities limits_for(const hr_config *config)
     const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE, nsa = hr_nsa_is_on(config);
     const bool own = adapts && nsa && config->model.attention.nsa.own_keys;
     const int32_t parts = parts_of(config);
-    return (capacities){ .steps = STEPS_MOST + parts + (adapts ? ADAPTED_STEPS : 0) +
+    const int32_t magnitudes = config->train.adapter.dora ? MAGNITUDES_MOST : 0;
+    return (capacities){ .steps = STEPS_MOST + parts + magnitudes + (adapts ? ADAPTED_STEPS : 0) +
                                   (nsa ? NSA_STEPS : 0) + (own ? OWN_STEPS : 0),
                          .tensors = TENSORS_MOST + parts + (adapts ? ADAPTED_TENSORS : 0) +
-                                    (nsa ? NSA_TENSORS : 0) + (own ? OWN_TENSORS : 0),
+                                    (nsa ? NSA_TENSORS : 0) + (own ? OWN_TENSORS : 0) + magnitudes,
                          .loops = LOOPS_MOST,
                          .params = PARAMS_MOST + (adapts ? ADAPTED_PARAMS : 0) +
-                                   (nsa ? NSA_PARAMS : 0) + (own ? OWN_PARAMS : 0) };
+                                   (nsa ? NSA_PARAMS : 0) + (own ? OWN_PARAMS : 0) + magnitudes };
 }
 
 /* Bytes of the memory for it. */

@@ -557,6 +557,14 @@ static void wrong_keys_are_refused(void **state)
     assert_int_equal(adapt("train.adapter.dora=true train.adapter.targets=embed_tokens", "run"),
                      HR_USAGE);
     assert_non_null(strstr(err, "adapters of an embedding have no magnitudes"));
+    static const char *const families[] = { "opt", "qwen3", "needle", "gpt2" };
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        assert_int_equal(run("plan recipe.yaml model.family=%s train.adapter.kind=lora "
+                             "train.adapter.dora=true train.adapter.targets='*'",
+                             families[i]),
+                         HR_USAGE);
+        assert_non_null(strstr(err, "adapters of an embedding have no magnitudes"));
+    }
     assert_int_equal(adapt("train.freeze='*norm*'", "run"), HR_USAGE);
     assert_non_null(strstr(err, "all other weights are frozen; leave train.freeze out"));
 }
@@ -570,6 +578,9 @@ static void every_strategy_has_the_same_bits_and_verifies(void **state)
         "train.adapter.targets=embed_tokens,q_proj train.adapter.modules_to_save=lm_head "
         "model.tie_embeddings=false",
         "train.adapter.dora=true",
+        "train.dtype=bf16 train.state.master=residual8 train.adapter.modules_to_save=lm_head "
+        "model.tie_embeddings=false",
+        "train.dtype=bf16 train.state.master=residual16",
         "train.adapter.dora=true train.adapter.dropout=0.1 model.family=qwen3",
         "train.adapter.dora=true train.dtype=bf16 model.family=gpt2 train.adapter.dropout=0.1",
         "train.adapter.dora=true train.adapter.dropout=0.1 model.family=qwen2 train.seq_len=64 "
