@@ -158,22 +158,29 @@ hr_status hr_file_check_place(const char *path, hr_error *err)
     return status == HR_OK ? hr_directory_check_writable(directory, err) : status;
 }
 
-hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind, hr_error *err)
+hr_status hr_file_check_kind_at(const char *path, int64_t at, const char *is, const char *kind,
+                                hr_error *err)
 {
     char text[KIND_BYTES];
     int file;
     int64_t bytes;
-    const int64_t length = (int64_t)strlen(begin);
+    const int64_t length = (int64_t)strlen(is);
     HR_ASSERT(length <= KIND_BYTES);
     hr_status status = hr_file_check_place(path, err);
     if (status != HR_OK || !hr_file_exists(path)) return status;
     status = hr_file_open(path, &file, &bytes, err);
     if (status != HR_OK) return status;
-    if (bytes >= length) status = hr_file_read(file, path, 0, text, length, err);
+    const bool fits = bytes >= at + length;
+    if (fits) status = hr_file_read(file, path, at, text, length, err);
     hr_file_close(&file);
     if (status != HR_OK || bytes == 0) return status;
-    if (bytes >= length && !memcmp(text, begin, (size_t)length)) return HR_OK;
+    if (fits && !memcmp(text, is, (size_t)length)) return HR_OK;
     return hr_fail(err, HR_USAGE, "%s: exists and is not a %s; give another path", path, kind);
+}
+
+hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind, hr_error *err)
+{
+    return hr_file_check_kind_at(path, 0, begin, kind, err);
 }
 
 hr_status hr_file_check_open(const char *path, hr_error *err)

@@ -87,6 +87,10 @@ HR_MUST_CHECK hr_status hr_file_check_place(const char *path, hr_error *err);
 HR_MUST_CHECK hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind,
                                            hr_error *err);
 
+/* The same of a kind whose files have the text `is` at `at`. */
+HR_MUST_CHECK hr_status hr_file_check_kind_at(const char *path, int64_t at, const char *is,
+                                              const char *kind, hr_error *err);
+
 /* Checks that a file, device or pipe of that name can be opened for writing, or that a file can be
  * created. Creates nothing and does not wait for the reader of a pipe.
  * Errors   USAGE    its directory is missing, or the path is a directory

@@ -112,6 +112,10 @@ static void put_key(gguf *g, const char *key, const char *text)
     put_text(g, text);
 }
 
+/* By which files of adapters are told from those of models, whose first key is another. */
+static const char first_key[] = "general.type";
+enum { FIRST_KEY_AT = 32 };
+
 static void put_keys(gguf *g, int64_t tensors)
 {
     const float alpha = (float)g->alpha;
@@ -119,8 +123,8 @@ static void put_keys(gguf *g, int64_t tensors)
     put_u32(g, 3);
     put_u64(g, (uint64_t)tensors);
     put_u64(g, 5);
+    put_key(g, first_key, "adapter");
     put_key(g, "general.architecture", g->architecture);
-    put_key(g, "general.type", "adapter");
     put_key(g, "general.name", "LoRA");
     put_key(g, "adapter.type", "lora");
     put_text(g, "adapter.lora.alpha");
@@ -324,7 +328,9 @@ hr_status hr_adapter_to_gguf(const char *base, const char *adapter, const char *
     hr_memory memory = { 0 };
     hr_region region;
     const int64_t low = hr_low_rank_bytes(adapter);
-    hr_status status = hr_memory_open(&memory, err);
+    hr_status status = hr_file_check_kind_at(path, FIRST_KEY_AT, first_key, "GGUF file of adapters",
+                                             err);
+    if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status != HR_OK) return status;
     status = hr_memory_region_open(
         &memory, "adapters", 2 * low + hr_stored_bytes(base) + PIECE_BYTES + KEYS_BYTES + 64 * 8,

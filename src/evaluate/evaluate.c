@@ -248,14 +248,19 @@ static hr_status read_request(evaluation *e, hr_error *err)
     if (status == HR_OK) status = check_request(e, err);
     if (status == HR_OK) status = hr_evaluate_set_keys(e->request, &e->session.config, err);
     if (status == HR_OK)
-        status = hr_place_check(e->request, "--logits-out", e->request->logits_out, err);
+        status = hr_place_check(
+            e->request, "--logits-out", e->request->logits_out,
+            (hr_place_kind){ HR_LOGITS_FIRST_AT, hr_logits_first, "file of logits" }, err);
     if (status == HR_OK)
-        status = hr_place_check(e->request, "--per-token", e->request->per_token, err);
+        status = hr_place_check(e->request, "--per-token", e->request->per_token,
+                                (hr_place_kind){ 0, hr_losses_first, "file of losses" }, err);
     e->session.config.train.adapter.reports = e->session.config.train.adapter.kind ==
                                                   HR_ADAPTER_NPT &&
                                               !e->request->logits_out && !e->request->choices;
     if (status == HR_OK && e->request->capture_out)
-        status = hr_place_check(e->request, "the output", e->request->capture_out, err);
+        status = hr_place_check(e->request, "the output", e->request->capture_out,
+                                (hr_place_kind){ HR_CAPTURE_FIRST_AT, hr_capture_first, "capture" },
+                                err);
     if (status == HR_OK) status = open_source(e, err);
     if (status == HR_OK && e->request->capture_out)
         status = hr_modulation_positions(e->request->positions, e->source.length, e->positions,

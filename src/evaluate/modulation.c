@@ -247,12 +247,14 @@ static void put_tensor(const hr_modulation *m, int32_t i, const char *end, int64
     *offset += bytes;
 }
 
+const char hr_capture_first[] = "{\"__metadata__\":{\"format\":\"pt\"},\"positions\":{";
+_Static_assert((int)LENGTH_BYTES == (int)HR_CAPTURE_FIRST_AT,
+               "the length of the header comes first");
+
 static void put_header(const hr_modulation *m, hr_writer *w)
 {
     int64_t offset = m->captured * (int64_t)sizeof(int64_t);
-    hr_put(w,
-           "{\"__metadata__\":{\"format\":\"pt\"},\"positions\":{\"dtype\":\"I64\",\"shape\":[%d],"
-           "\"data_offsets\":[0,%lld]}",
+    hr_put(w, "%s\"dtype\":\"I64\",\"shape\":[%d],\"data_offsets\":[0,%lld]}", hr_capture_first,
            (int)m->captured, (long long)offset);
     for (int32_t i = 0; i < m->count; i++) {
         const int32_t p = m->all[i].param;

@@ -60,6 +60,10 @@ void hr_modulation_take(hr_modulation *m, int32_t param, const void *rows, hr_dt
 /* Reports the mean norm of each matrix. Returns their number. */
 int32_t hr_modulation_report(const hr_modulation *m, hr_evaluate_change *changes, int32_t most);
 
+/* What every capture has at HR_CAPTURE_FIRST_AT. */
+enum { HR_CAPTURE_FIRST_AT = 8 };
+extern const char hr_capture_first[];
+
 /* Writes the captured tokens as safetensors: of a diagonal adapter MODULE.m [n, r], of outer
  * products MODULE.va [n, k, d] and MODULE.vb [n, k, F], and positions [n].
  * Errors as hr_file_append. */

@@ -9,18 +9,21 @@
 
 enum { LENGTH_BYTES = 8 };
 
-static const char beginning[] = "{\"__metadata__\":{\"format\":\"pt\"},\"logits\":{";
+const char hr_logits_first[] = "{\"__metadata__\":{\"format\":\"pt\"},\"logits\":{";
+const char hr_losses_first[] = "{\"sequence\": ";
+_Static_assert((int)LENGTH_BYTES == (int)HR_LOGITS_FIRST_AT,
+               "the length of the header comes first");
 
 bool hr_logits_are_in(const char *path)
 {
-    char text[sizeof beginning - 1];
+    char text[sizeof hr_logits_first - 1];
     int file;
     int64_t bytes;
     hr_error ignored;
     if (hr_file_open(path, &file, &bytes, &ignored) != HR_OK) return false;
     const bool same = hr_file_read(file, path, LENGTH_BYTES, text, sizeof text, &ignored) ==
                           HR_OK &&
-                      !memcmp(text, beginning, sizeof text);
+                      !memcmp(text, hr_logits_first, sizeof text);
     hr_file_close(&file);
     return same;
 }
@@ -37,7 +40,7 @@ hr_status hr_logits_begin(hr_file_out *out, const char *path, int64_t sequences,
         return hr_fail(err, HR_USAGE, "logits of %lld x %lld tokens have more than 2^63 bytes",
                        (long long)sequences, (long long)length);
     hr_put(&w, "%s\"dtype\":\"F32\",\"shape\":[%lld,%lld,%lld],\"data_offsets\":[0,%lld]}}",
-           beginning, (long long)sequences, (long long)length, (long long)vocabulary,
+           hr_logits_first, (long long)sequences, (long long)length, (long long)vocabulary,
            (long long)bytes);
     while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
     HR_ASSERT(!w.cut);
@@ -78,7 +81,7 @@ hr_status hr_losses_add(hr_losses_out *out, int64_t sequence, int64_t position, 
         if (status != HR_OK) return status;
     }
     hr_writer w = { out->text + out->used, LINE_BYTES };
-    hr_put(&w, "{\"sequence\": %lld, \"position\": %lld, \"id\": %d, \"loss\": %.12g}\n",
+    hr_put(&w, "%s%lld, \"position\": %lld, \"id\": %d, \"loss\": %.12g}\n", hr_losses_first,
            (long long)sequence, (long long)position, id, loss);
     out->used += w.used;
     return HR_OK;

@@ -7,6 +7,10 @@
 #include "base/dtype.h"
 #include "base/file.h"
 
+/* What every file of logits has at HR_LOGITS_FIRST_AT, and one of losses at its start. */
+enum { HR_LOGITS_FIRST_AT = 8 };
+extern const char hr_logits_first[], hr_losses_first[];
+
 enum { HR_LOGITS_STAGING_BYTES = 1 << 18, HR_LOSSES_TEXT_BYTES = 1 << 16 };
 
 /* Starts a safetensors file with one tensor, logits [sequences, length, vocabulary] F32. Errors as

@@ -97,7 +97,7 @@ static hr_status check_tokenizer(place *p)
 }
 
 hr_status hr_place_check(const hr_evaluate_request *request, const char *option, const char *path,
-                         hr_error *err)
+                         hr_place_kind kind, hr_error *err)
 {
     place p = { request, option, path, NULL, HR_OK, err };
     if (!path) return HR_OK;
@@ -106,5 +106,5 @@ hr_status hr_place_check(const hr_evaluate_request *request, const char *option,
     if (status == HR_OK) status = check_apart(&p, request->choices, is_read);
     if (status == HR_OK) status = check_folder(&p, request->model->folder);
     if (status == HR_OK) status = check_tokenizer(&p);
-    return status == HR_OK ? hr_file_check_place(path, err) : status;
+    return status == HR_OK ? hr_file_check_kind_at(path, kind.at, kind.is, kind.name, err) : status;
 }

@@ -426,6 +426,9 @@ static void adapters_become_gguf_where_it_has_them(void **state)
     train_base();
     assert_int_equal(adapt("", "run"), HR_OK);
     assert_int_equal(run("adapter gguf base run file.gguf"), HR_OK);
+    assert_int_equal(run("adapter gguf base run file.gguf"), HR_OK);
+    assert_int_equal(run("adapter gguf base run base/model.safetensors"), HR_USAGE);
+    assert_non_null(strstr(err, "exists and is not a GGUF file of adapters"));
     if (run("train recipe.yaml data.train=text.txt model.d_model=32 train.steps=1 --out other"))
         fail_msg("%s", err);
     assert_int_equal(run("adapter gguf other run other.gguf"), HR_CORRUPT);

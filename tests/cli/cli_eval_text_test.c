@@ -132,7 +132,8 @@ static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
     }
     assert_int_equal(system("mkdir d; echo '{\"text\": \"some text\"}' >d/a.jsonl"), 0);
     assert_int_equal(run("eval m --file d/ --per-token d/a.jsonl"), HR_USAGE);
-    assert_string_equal(err, "headroom: --per-token d/a.jsonl is a file of --file; name another\n");
+    assert_string_equal(
+        err, "headroom: d/a.jsonl: exists and is not a file of losses; give another path\n");
     get("d/a.jsonl", out);
     assert_string_equal(out, "{\"text\": \"some text\"}\n");
 }

@@ -160,6 +160,10 @@ static void captured_tokens_are_replayed_and_merged(void **state)
     }
     assert_int_equal(run("adapter replay npt0 base/model.safetensors other"), HR_CORRUPT);
     assert_int_equal(run("adapter capture base npt0 other --prompt ab --positions 3"), HR_USAGE);
+    assert_int_equal(run("adapter capture base npt0 tokens0 --prompt ab"), HR_OK);
+    assert_int_equal(run("adapter capture base npt0 npt0/npt_model.safetensors --prompt ab"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "exists and is not a capture"));
     assert_int_equal(run("adapter capture base npt0 other --prompt \"\""), HR_USAGE);
     assert_int_equal(run("adapter info npt1"), HR_OK);
     assert_non_null(strstr(out, "NPT, triple, rank 5, triples 2"));

@@ -125,9 +125,10 @@ static void invalid_requests_are_refused(void **state)
     oracle_spoil(weights, norm, NAN, 1);
     refused("eval model --file text.txt", HR_CORRUPT,
             "model: tensor transformer.ln_f.weight has NaN or Inf values");
-    /* An existing file is unchanged when a run is refused. */
+    /* A file of another kind is not replaced. */
     put("o", "kept");
-    refused("eval model --tokens large --logits-out o", HR_CORRUPT, "256");
+    refused("eval model --tokens large --logits-out o", HR_USAGE,
+            "o: exists and is not a file of logits");
     get("o", out);
     assert_string_equal(out, "kept");
 }
