@@ -23,7 +23,7 @@ hr_file_sort hr_file_sort_of(const char *name, int64_t bytes)
     } endings[] = { { ".txt", HR_FILE_TEXT },     { ".jsonl", HR_FILE_LINES },
                     { ".ndjson", HR_FILE_LINES }, { ".json", HR_FILE_LINES },
                     { ".bin", HR_FILE_TOKENS },   { ".parquet", HR_FILE_TABLE },
-                    { ".arrow", HR_FILE_TABLE } };
+                    { ".arrow", HR_FILE_TABLE },  { ".safetensors", HR_FILE_ROWS } };
     hr_file_sort sort = { HR_FILE_TEXT, HR_FILE_PLAIN, false };
     if (remove_extension(name, &bytes, ".gz")) sort.packing = HR_FILE_GZIP;
     else if (remove_extension(name, &bytes, ".zst")) sort.packing = HR_FILE_ZSTD;

@@ -10,7 +10,8 @@ typedef enum {
     HR_FILE_TEXT,   /* one document */
     HR_FILE_LINES,  /* JSON Lines: one object per line, each a document */
     HR_FILE_TOKENS, /* token ids from another program */
-    HR_FILE_TABLE   /* Parquet or Arrow: not supported */
+    HR_FILE_TABLE,  /* Parquet or Arrow: not supported */
+    HR_FILE_ROWS    /* rows of token ids, which are no text of a corpus */
 } hr_file_kind;
 
 typedef enum { HR_FILE_PLAIN, HR_FILE_GZIP, HR_FILE_ZSTD } hr_file_packing;

@@ -167,6 +167,27 @@ static hr_status refuse_table(const traversal *w, const char *path)
                    path);
 }
 
+static hr_status refuse_rows(const traversal *w, const char *path)
+{
+    return hr_fail(w->err, HR_USAGE,
+                   "%.160s: rows of token ids are a whole text: name that file alone, without "
+                   "weights, patterns and other files",
+                   path);
+}
+
+/* Raw ids may have any name that is not one of a text. */
+static hr_status check_ids(const traversal *w, const char *path, hr_file_sort *sort)
+{
+    if (!w->part->ids_bytes || w->folder || sort->kind == HR_FILE_TOKENS) return HR_OK;
+    if (sort->known)
+        return hr_fail(w->err, HR_USAGE,
+                       "%.160s: has ids=u%d, but the name of a text: remove ids=, or rename the "
+                       "file to .bin",
+                       path, 8 * w->part->ids_bytes);
+    sort->kind = HR_FILE_TOKENS;
+    return HR_OK;
+}
+
 /* Puts `folder`/`name` into the pool; returns its offset, or -1 if the pool is full. */
 static int64_t add_path(hr_list *list, const char *folder, int64_t folder_bytes, const char *name)
 {
@@ -185,8 +206,11 @@ static hr_status add_file(traversal *w, int64_t path, int64_t bytes)
 {
     hr_list *list = w->list;
     const char *text = list->pool + path;
-    const hr_file_sort sort = hr_file_sort_of(text, (int64_t)strlen(text));
+    hr_file_sort sort = hr_file_sort_of(text, (int64_t)strlen(text));
     if (sort.kind == HR_FILE_TABLE && !w->folder) return refuse_table(w, text);
+    if (sort.kind == HR_FILE_ROWS && !w->folder) return refuse_rows(w, text);
+    const hr_status status = check_ids(w, text, &sort);
+    if (status != HR_OK) return status;
     if (sort.kind == HR_FILE_TABLE) {
         w->tables++;
         w->table = path;

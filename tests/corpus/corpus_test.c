@@ -214,6 +214,9 @@ static void shards_of_other_programs_are_read_if_their_format_is_known(void **st
     assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@raw.bin ids=u16");
     assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
+    put_ids("raw.dat", 0, 0, 0, 7, 2);
+    desc = describe("@raw.dat ids=u16");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@gpt2.bin; @llama.bin");
     desc.document_end = 0;
     assert_rendered(&desc, "[#100#101#102#103#0][#105#106#100#101#102#103#0][#105#106]");
@@ -246,6 +249,11 @@ static void ids_of_unknown_origin_are_refused(void **state)
     desc = describe("@odd.bin ids=u16");
     assert_refused(&desc, HR_CORRUPT, "ends with an incomplete id of 2 bytes");
     put("a.txt", "text");
+    desc = describe("@a.txt ids=u16");
+    assert_refused(&desc, HR_USAGE, "has ids=u16, but the name of a text");
+    put("r.safetensors", "rows");
+    desc = describe("@a.txt; @r.safetensors");
+    assert_refused(&desc, HR_USAGE, "rows of token ids are a whole text");
     desc = describe("@raw.bin ids=u16; @a.txt");
     assert_refused(&desc, HR_USAGE, "has token ids and ");
     desc = describe("@raw.bin ids=u16");
