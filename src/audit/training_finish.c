@@ -24,9 +24,9 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
         return hr_fail(r->err, HR_USAGE,
                        "%s names no model; give one with --model, such as Qwen/Qwen2.5-7B",
                        r->path);
-    hr_status status = request->model && request->model_recipe
-                           ? hr_config_read_text(config, request->model_recipe, name, r->err)
-                           : hr_model_read(name, folder, config, &known, r->err);
+    const bool is_recipe = request->model && request->model_recipe;
+    hr_status status = is_recipe ? hr_config_read_text(config, request->model_recipe, name, r->err)
+                                 : hr_model_read(name, folder, config, &known, r->err);
     if (status != HR_OK) return status;
     /* A recipe brings its own training keys; those of the file win. */
     config->train = before.train;
@@ -34,6 +34,10 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
     if (request->model) snprintf(t->model, sizeof t->model, "%s", name);
     if (known && !strcmp(known->dtype, "fp16")) t->published = HR_AUDIT_FP16;
     if (known && !strcmp(known->dtype, "fp32")) t->published = HR_AUDIT_FP32;
+    if (!known && !is_recipe) /* a folder; without a dtype in its config.json, fp32 */
+        t->published = config->stored_weights == HR_WEIGHTS_BF16  ? HR_AUDIT_BF16
+                       : config->stored_weights == HR_WEIGHTS_F16 ? HR_AUDIT_FP16
+                                                                  : HR_AUDIT_FP32;
     return hr_config_check_model(config, r->err);
 }
 

@@ -232,6 +232,11 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
         (void)hr_fail(&err, HR_USAGE, "--steps takes a number from 1 to %d", HR_PROFILE_STEPS_MOST);
         return hr_cli_fail(&err);
     }
+    char all[32];
+    const int64_t trained = hr_config_integer(p->config, "train.steps");
+    snprintf(all, sizeof all, "%lld", (long long)steps);
+    if (trained && trained < steps && hr_config_set(p->config, "train.steps", all, &err) != HR_OK)
+        return hr_cli_fail(&err);
     options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
     options.interrupts = hr_cli_catch_signals(NULL);
     const hr_status status = hr_profile(p->config, &options, steps, &p->files, &p->report, &err);

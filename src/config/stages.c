@@ -399,7 +399,14 @@ hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_confi
     if (status == HR_OK) status = hr_config_at_stage(config, index, stage, err);
     if (status != HR_OK) return status;
     const hr_stage *at = &stages.at[index];
-    const int64_t end = index + 1 < stages.count ? at[1].first_step : config->train.steps;
+    const int64_t last = config->train.steps;
+    const int64_t next = index + 1 < stages.count ? at[1].first_step : last;
+    const int64_t end = last ? hr_min(last, next) : next;
+    if (last && last <= at->first_step)
+        return hr_fail(err, HR_USAGE,
+                       "train.stages, stage %d: begins at step %lld, and the run ends after "
+                       "train.steps=%lld",
+                       index + 1, (long long)at->first_step, (long long)last);
     memset(&stage->stage, 0, sizeof stage->stage);
     stage->train.stages[0] = 0;
     stage->train.steps = end ? hr_max(end - at->first_step, 1) : 0;

@@ -349,6 +349,20 @@ static void a_preset_is_audited_by_its_name(void **state)
     assert_non_null(strstr(out, "checked 1 of 1: 1 true"));
 }
 
+static void a_folder_has_the_dtype_of_its_config(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.steps=1 --out m"), HR_OK);
+    put("t.json", "{\"per_device_train_batch_size\": 4, \"output_dir\": \"x\"}");
+    assert_int_equal(run("audit t.json --model m --length 8"), HR_OK);
+    assert_non_null(strstr(out, "the dtype of the file (fp32)"));
+    assert_int_equal(system("sed -i s/float32/bfloat16/ m/config.json"), 0);
+    assert_int_equal(run("audit t.json --model m --length 8"), HR_OK);
+    assert_non_null(strstr(out, "the dtype of the file (bf16)"));
+}
+
 /* The range of an estimate may contain the bytes of the device. */
 static void a_file_that_may_fit_says_so(void **state)
 {
@@ -388,6 +402,7 @@ int main(void)
         IN_A_FOLDER(merge_keys_are_read),
         IN_A_FOLDER(a_recipe_has_the_plan_of_plan),
         IN_A_FOLDER(a_preset_is_audited_by_its_name),
+        IN_A_FOLDER(a_folder_has_the_dtype_of_its_config),
         IN_A_FOLDER(a_file_that_may_fit_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -394,6 +394,10 @@ static void what_cannot_be_is_refused(void **state)
                 "\"seq_len=4 batch=32\"");
     assert_int_equal(run("plan ten.yaml --stage 11"), HR_USAGE);
     assert_says("there is no stage 11; train.stages has 10");
+    assert_int_equal(run("train ten.yaml --stage 1 train.steps=1"), HR_OK);
+    assert_non_null(strstr(out, "step 1/1 "));
+    assert_int_equal(run("train ten.yaml --stage 2 train.steps=1"), HR_USAGE);
+    assert_non_null(strstr(err, "and the run ends after train.steps=1"));
 }
 
 /* The short form is the list that it stands for. */
