@@ -188,6 +188,9 @@ static hr_status read_report(const hr_cli_arguments *arguments, const hr_device_
                            : hr_fail(err, HR_FAILURE, "out of memory for an audit");
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_PROCESSES, &request.world, err);
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_LENGTH, &request.seq_len, err);
+    if (status == HR_OK && ((arguments->values[HR_OPTION_PROCESSES] && request.world < 1) ||
+                            (arguments->values[HR_OPTION_LENGTH] && request.seq_len < 1)))
+        status = hr_fail(err, HR_USAGE, "--processes and --length take numbers from 1");
     request.checkpointing = arguments->values[HR_OPTION_CHECKPOINTING];
     if (status == HR_OK && request.checkpointing && strcmp(request.checkpointing, "on") != 0 &&
         strcmp(request.checkpointing, "off") != 0)

@@ -217,6 +217,7 @@ static void nearest(const hr_program *program, const char *word, char found[HR_M
         if (!is_matrix(&program->params[p])) continue;
         hr_module_of(program->params[p].external_name, module);
         const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
+        if (!strcmp(last, word) || !strcmp(module, word)) continue; /* it can have none */
         const size_t part = likeness(word, last), whole = likeness(word, module);
         if (found[0] && part <= best && whole <= best) continue;
         best = part < whole ? whole : part;

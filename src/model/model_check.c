@@ -96,11 +96,12 @@ static hr_status check_neurons(const hr_config *config, hr_error *err)
                        "the nearest below that is one is %lld",
                        (long long)block, (long long)D, (long long)nearest);
     if (config->model.lif.winners > block || config->model.lif.synapses >= block)
-        return hr_fail(err, HR_USAGE,
-                       "model.lif.winners %lld and model.lif.synapses %lld are of a block of %lld "
-                       "neurons: at most %lld and %lld",
-                       (long long)config->model.lif.winners, (long long)config->model.lif.synapses,
-                       (long long)block, (long long)block, (long long)block - 1);
+        return hr_fail(
+            err, HR_USAGE,
+            "model.lif.winners %lld and model.lif.synapses %lld: a block of %lld neurons "
+            "has at most %lld winners, and a neuron at most %lld synapses",
+            (long long)config->model.lif.winners, (long long)config->model.lif.synapses,
+            (long long)block, (long long)block, (long long)block - 1);
     return HR_OK;
 }
 

@@ -89,11 +89,13 @@ hr_status hr_nsa_check(const hr_config *config, hr_error *err)
     hr_status status = check_branches(config, err);
     if (status == HR_OK) status = check_rest(config, err);
     if (status != HR_OK) return status;
-    if (length % stride || block % stride)
+    int64_t whole = stride;
+    while (length % whole || block % whole) whole--;
+    if (whole != stride)
         return hr_fail(err, HR_USAGE,
-                       "model.attention.nsa.compress_stride %lld divides compress_block %lld and "
-                       "select_block %lld, or blocks have no scores",
-                       (long long)stride, (long long)length, (long long)block);
+                       "model.attention.nsa.compress_stride %lld must divide compress_block %lld "
+                       "and select_block %lld; the nearest below it that does is %lld",
+                       (long long)stride, (long long)length, (long long)block, (long long)whole);
     if (first + local > count || local < 1)
         return hr_fail(err, HR_USAGE,
                        "model.attention.nsa.select_count %lld has room for select_first %lld and "
