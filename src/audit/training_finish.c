@@ -7,6 +7,7 @@
 #include "audit/models.h"
 #include "audit/training.h"
 #include "base/checked.h"
+#include "base/words.h"
 #include "config/config.h"
 
 /* ---- the model */
@@ -34,7 +35,8 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
     if (request->model) snprintf(t->model, sizeof t->model, "%s", name);
     if (known && !strcmp(known->dtype, "fp16")) t->published = HR_AUDIT_FP16;
     if (known && !strcmp(known->dtype, "fp32")) t->published = HR_AUDIT_FP32;
-    if (!known && !is_recipe) /* a folder; without a dtype in its config.json, fp32 */
+    /* a folder; without a dtype in its config.json, fp32 */
+    if (!known && !is_recipe && !hr_ends_with(name, ".yaml") && !hr_ends_with(name, ".yml"))
         t->published = config->stored_weights == HR_WEIGHTS_BF16  ? HR_AUDIT_BF16
                        : config->stored_weights == HR_WEIGHTS_F16 ? HR_AUDIT_FP16
                                                                   : HR_AUDIT_FP32;

@@ -366,11 +366,6 @@ static hr_status check_modulating(const hr_config *config, hr_error *err)
                            "train.adapter.%s is a key of kind lora; kind npt has form, rank, "
                            "triples, scale and layers",
                            of_lora[i].key);
-    const int32_t row = hr_config_row_find("train.adapter.layers");
-    if (config->given[row / 64] >> row % 64 & 1 && !adapter->layers[0])
-        return hr_fail(err, HR_USAGE,
-                       "train.adapter.layers names no layer; use all, upper_half, lower_half or "
-                       "layers such as 0-3, or leave it out");
     if (config->train.steps && config->train.schedule.warmup_steps > config->train.steps)
         return hr_fail(err, HR_USAGE,
                        "train.schedule.warmup_steps %lld is more than train.steps %lld: the run "

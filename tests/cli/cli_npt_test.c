@@ -99,6 +99,10 @@ static void runs_resume_with_the_same_bits_on_any_threads(void **state)
     must_adapt(settings);
     assert_same_file("whole/npt_model.safetensors", "parts/npt_model.safetensors");
     assert_int_equal(adapt("train.adapter.form=single train.steps=9 --out parts"), HR_USAGE);
+    assert_says("that cannot go on with this recipe: its weights have another shape or format");
+    assert_null(strstr(err, "--allow-change train.adapter.form"));
+    /* what a run writes can be read */
+    if (run("plan parts/checkpoints/step-000000000006/recipe.yaml")) fail_msg("%s", err);
 }
 
 static void layers_are_switched_at_run_time(void **state)
@@ -180,7 +184,6 @@ static void bad_input_is_refused_with_one_sentence(void **state)
         { "train.adapter.inputs=mixed:1.5", "a share from 0 to 1" },
         { "train.adapter.inputs=\"student@5\"", "begins at step 0" },
         { "train.adapter.inputs=\"teacher detached@2\"", "is not teacher, student, detached" },
-        { "train.adapter.layers=", "names no layer" },
         { "train.adapter.layers=3", "layers from 0 to 2" },
         { "model.dropout=0.1", "cannot learn to equal one that drops" },
         { "train.z_loss=1e-4", "is of logits" },
