@@ -9,6 +9,8 @@
 
 enum { GROUP = 32 };
 
+#include "ops/update/codes_search.h"
+
 VEC_INLINE void unpack_group(const uint8_t *codes, const hr_moment_map *map, vec scale, vec to[4])
 {
     UNROLL for (int i = 0; i < 4; i++)
@@ -23,21 +25,6 @@ typedef struct {
 VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
 {
     return (code_tables){ map };
-}
-
-/* The codes of normalized numbers: the number of limits below them. */
-static __attribute__((noinline)) void search_group(const float *x, const hr_moment_map *map,
-                                                   uint8_t *codes)
-{
-    for (int i = 0; i < GROUP; i += VEC_LANES) {
-        const vec value = vec_load_f32(x + i, VEC_LANES);
-        vec_bits code = vec_bits_set(0);
-        for (int32_t half = HR_MOMENT_CODES / 2; half > 0; half /= 2) {
-            const vec_bits at = vec_bits_add(code, vec_bits_set((uint32_t)half - 1));
-            code = vec_count_above(code, value, vec_look_up(map->limits, at), half);
-        }
-        vec_store_u8(codes + i, code, VEC_LANES);
-    }
 }
 
 VEC_INLINE vec_bits slots_of(vec x, const hr_moment_map *map)
