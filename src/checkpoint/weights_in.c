@@ -123,7 +123,7 @@ static hr_status check_shape(const char *path, const hr_param *param,
                       !memcmp(tensor->dims, expected.dims,
                               (size_t)expected.rank * sizeof *expected.dims);
     if (!same)
-        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, config.json implies %s",
+        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, the configuration implies %s",
                        hr_path_shown(path), NAME_SHOWN, tensor->name,
                        hr_stored_shape(tensor, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed));

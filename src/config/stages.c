@@ -57,9 +57,10 @@ static bool is_range(const char *value)
 /* The text of a value: quoted, a range up to the end of the stage, or without blanks. */
 static bool read_value(word *w)
 {
-    const bool quoted = *w->at == '"';
+    const bool quoted = *w->at == '"' || *w->at == '\'';
+    const char quote[2] = { *w->at, '\0' };
     const bool counts = !strcmp(w->name, "seq_len") || !strcmp(w->name, "batch");
-    const char *ends = quoted ? "\"" : counts && is_range(w->at) ? ";" : " \t;";
+    const char *ends = quoted ? quote : counts && is_range(w->at) ? ";" : " \t;";
     const size_t length = strcspn(w->at + quoted, ends);
     if (quoted && !w->at[1 + length]) return false;
     if (length >= sizeof w->value) return false;

@@ -206,7 +206,9 @@ static hr_status open_prompt(evaluation *e, hr_error *err)
     for (int64_t i = 0; i < bytes && !e->session.tokens && status == HR_OK; i++)
         status = hr_sequences_add(&e->source, &(uint32_t){ text[i] }, 1, err);
     if (status == HR_OK && e->source.ids.count == 0)
-        return hr_fail(err, HR_USAGE, "the prompt is empty");
+        return hr_fail(err, HR_USAGE,
+                       bytes ? "the tokenizer has no token for any part of the prompt"
+                             : "the prompt is empty");
     if (status == HR_OK) status = hr_sequences_add(&e->source, &end, 1, err);
     if (status == HR_OK) status = hr_ids_file_flush(&e->source.ids, err);
     e->source.count = e->source.ids.count;

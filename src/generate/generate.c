@@ -219,7 +219,10 @@ static hr_status find_positions(generation *g, hr_error *err)
     const bool ends = learned || own > 0;
     int64_t positions;
     if (g->prompt_count < 1)
-        return hr_fail(err, HR_USAGE, "the prompt is empty; at least one token is needed");
+        return hr_fail(err, HR_USAGE, "%s; at least one token is needed",
+                       g->prompt_text.bytes
+                           ? "the tokenizer has no token for any part of the prompt"
+                           : "the prompt is empty");
     if (request->tokens < 1)
         return hr_fail(err, HR_USAGE, "--max-tokens %lld: at least 1 is needed",
                        (long long)request->tokens);

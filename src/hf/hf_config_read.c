@@ -83,8 +83,9 @@ static hr_status read_value(const hr_hf_file *r, const hr_hf_entry *o, const hr_
                                                         : o->kind == HR_JSON_NUMBER);
     const bool zero = is && zero_word && hr_real_parse(value, &number) && number == 0;
     if (o->kind != HR_JSON_NULL && whole && !zero && fits) return HR_OK;
-    return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s", hr_hf_shown(r),
+    return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s%s", hr_hf_shown(r),
                    hr_hf_quote(o->name, (int64_t)strlen(o->name), name),
+                   o->kind == HR_JSON_STRING ? "the text " : "",
                    hr_hf_quote(o->value, o->value_bytes, quoted));
 }
 
@@ -253,8 +254,8 @@ static hr_status integer_of(const hr_hf_file *r, const char *name, int64_t absen
         const bool truth = o->kind == HR_JSON_TRUE || o->kind == HR_JSON_FALSE;
         if (truth) *value = o->kind == HR_JSON_TRUE;
         else if (o->kind != HR_JSON_NUMBER || !hr_integer_parse(text, value) || *value < 0)
-            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s", hr_hf_shown(r), name,
-                           text);
+            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s%s", hr_hf_shown(r), name,
+                           o->kind == HR_JSON_STRING ? "the text " : "", text);
     }
     return HR_OK;
 }

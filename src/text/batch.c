@@ -2,6 +2,7 @@
 /* text/batch.c - selects windows of shards, or rows, in a computed order that needs no table. */
 #include "text/batch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -114,20 +115,17 @@ static hr_status check_length(const hr_batch_desc *desc, const char *name,
                               const hr_shard_info *info, hr_error *err)
 {
     const int64_t T = hr_max(desc->T, desc->longest);
-    if (info->tokens < 2)
-        return hr_fail(
-            err, HR_CORRUPT,
-            "%s: has %lld token%s, but one window of train.seq_len=%lld needs %lld: give "
-            "a longer text",
-            name, (long long)info->tokens, info->tokens == 1 ? "" : "s", (long long)T,
-            (long long)T + 1);
-    if ((info->tokens - 1) / T == 0)
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld tokens, but one window of train.seq_len=%lld needs %lld: give "
-                       "a longer text or use train.seq_len=%lld",
-                       name, (long long)info->tokens, (long long)T, (long long)T + 1,
-                       (long long)info->tokens - 1);
-    return HR_OK;
+    const bool staged = desc->longest > 0;
+    char shorter[80] = "";
+    if ((info->tokens - 1) / T > 0) return HR_OK;
+    if (info->tokens > 1)
+        snprintf(shorter, sizeof shorter, " or use %sseq_len=%lld%s", staged ? "" : "train.",
+                 (long long)info->tokens - 1, staged ? " in train.stages" : "");
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: has %lld token%s, but one window of %sseq_len=%lld needs %lld: give a "
+                   "longer text%s",
+                   name, (long long)info->tokens, info->tokens == 1 ? "" : "s",
+                   staged ? "a stage with " : "train.", (long long)T, (long long)T + 1, shorter);
 }
 
 static hr_status fail_no_target(const hr_batches *b, const char *name, hr_error *err)

@@ -389,7 +389,7 @@ static void folders_of_other_models_are_refused(void **state)
                "has both layers.1.self_attn.q_proj.weight and model.layers.1.self_attn.q_proj");
     is_refused(&(variant){ "F32", .renamed = q }, HR_CORRUPT, "has no tensor model.layers.1");
     is_refused(&(variant){ "F32", .reshaped = q }, HR_CORRUPT,
-               "q_proj.weight is [1600], config.json implies [40, 40]");
+               "q_proj.weight is [1600], the configuration implies [40, 40]");
     const float bad[] = { NAN, INFINITY, -INFINITY };
     const char *const dtypes[] = { "F32", "BF16", "F32" };
     for (int32_t i = 0; i < 3; i++)
@@ -529,8 +529,8 @@ static void a_tied_head_has_to_equal_the_embedding_table(void **state)
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, "[5,5]", "F32", 25, false, &err);
-        snprintf(said, sizeof said, "tensor %s is [5, 5], config.json implies [101, %d]", head,
-                 (int)(bytes / 4 / 101));
+        snprintf(said, sizeof said, "tensor %s is [5, 5], the configuration implies [101, %d]",
+                 head, (int)(bytes / 4 / 101));
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, shape, "BF16", bytes / 4, false, &err);

@@ -450,7 +450,7 @@ static void folders_that_would_change_results_are_refused(void **state)
         { "s/\"bias\": \"none\"/\"bias\": \"all\"/", "\"bias\" is set", HR_CORRUPT },
         { "s/\"LORA\"/\"IA3\"/", "\"peft_type\" is not LORA", HR_CORRUPT },
         { "s/\"r\": 4/\"r\": 0/", "\"r\" is not an integer from 1", HR_CORRUPT },
-        { "s/\"r\": 4/\"r\": 5/", "is [4, 64], config.json implies [5, 64]", HR_CORRUPT },
+        { "s/\"r\": 4/\"r\": 5/", "is [4, 64], the configuration implies [5, 64]", HR_CORRUPT },
         { "s/\"lora_alpha\": 32/\"lora_alpha\": \"x\"/", "\"lora_alpha\" is not a number",
           HR_CORRUPT },
         { "s/\"modules_to_save\": null/\"modules_to_save\": [\"lm_head\"]/",

@@ -27,7 +27,7 @@ static void a_stage_is_an_overlay_on_its_recipe(void **state)
 {
     (void)state;
     const hr_config config = config_with(
-        "seq_len=8; at_tokens=100 batch=2 freeze=\"a* b*\" clip=0.25 "
+        "seq_len=8; at_tokens=100 batch=2 freeze='a* b*' clip=0.25 "
         "lr_scale=0.5; at_step=9 dropout=0.1");
     hr_stages stages;
     hr_config stage;

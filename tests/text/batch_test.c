@@ -501,6 +501,10 @@ static void a_mixture_has_exact_shares_and_complete_epochs_of_each_shard(void **
     desc.T = 100;
     assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_CORRUPT);
     assert_non_null(strstr(err.message, "part2: has 71 tokens, but one window"));
+    desc.longest = 200;
+    assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "one window of a stage with seq_len=200 needs 201: give a "
+                                        "longer text or use seq_len="));
     close_batches(batches);
 }
 
