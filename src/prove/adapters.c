@@ -192,7 +192,7 @@ static hr_status compare_adapter(hr_prover *prover, int32_t p, int32_t other, co
                 sum += hr_matrix_at(&m, k, n) * hr_matrix_at(&b, r, n);
             expected.elements[k * a.N + r] = (float)(scale * sum);
         }
-    hr_matrix_compare(&prover->tracer.found, name_of(prover, p + 1), &expected, &seen);
+    hr_matrix_compare(prover, name_of(prover, p + 1), &expected, &seen);
     status = hr_matrix_read_gradient(&prover->own, p + 2, room, &seen, err);
     if (status == HR_OK) status = hr_matrix_take(room, b.K, b.N, &expected, err);
     if (status != HR_OK) return status;
@@ -204,7 +204,7 @@ static hr_status compare_adapter(hr_prover *prover, int32_t p, int32_t other, co
                 sum += hr_matrix_at(&a, k, r) * hr_matrix_at(&m, k, n);
             expected.elements[r * b.N + n] = (float)(scale * sum);
         }
-    hr_matrix_compare(&prover->tracer.found, name_of(prover, p + 2), &expected, &seen);
+    hr_matrix_compare(prover, name_of(prover, p + 2), &expected, &seen);
     return HR_OK;
 }
 
@@ -216,8 +216,7 @@ static hr_status compare_whole(hr_prover *prover, int32_t p, int32_t other, hr_r
     room->used = 0;
     hr_status status = hr_matrix_read_gradient(&prover->second, other, room, &expected, err);
     if (status == HR_OK) status = hr_matrix_read_gradient(&prover->own, p, room, &seen, err);
-    if (status == HR_OK)
-        hr_matrix_compare(&prover->tracer.found, name_of(prover, p), &expected, &seen);
+    if (status == HR_OK) hr_matrix_compare(prover, name_of(prover, p), &expected, &seen);
     return status;
 }
 

@@ -127,7 +127,7 @@ static hr_status compare_factors(hr_prover *prover, const factorization *f, hr_r
                 sum += hr_matrix_at(&m, k, n) * b_at(&b, f->b_is_turned, r, n);
             expected.elements[k * R + r] = (float)sum;
         }
-    hr_matrix_compare(&prover->tracer.found, f->a_name, &expected, &seen);
+    hr_matrix_compare(prover, f->a_name, &expected, &seen);
     region->used = kept;
     status = hr_matrix_read_gradient(&prover->own, f->b, region, &seen, err);
     if (status == HR_OK) status = hr_matrix_take(region, b.K, b.N, &expected, err);
@@ -139,7 +139,7 @@ static hr_status compare_factors(hr_prover *prover, const factorization *f, hr_r
                 sum += hr_matrix_at(&a, k, r) * hr_matrix_at(&m, k, n);
             expected.elements[f->b_is_turned ? n * b.N + r : r * b.N + n] = (float)sum;
         }
-    hr_matrix_compare(&prover->tracer.found, f->b_name, &expected, &seen);
+    hr_matrix_compare(prover, f->b_name, &expected, &seen);
     return HR_OK;
 }
 
@@ -155,8 +155,7 @@ static hr_status compare_others(hr_prover *prover, const int32_t *from, const fa
         if (status == HR_OK)
             status = hr_matrix_read_gradient(&prover->own, from[p], region, &seen, err);
         if (status == HR_OK)
-            hr_matrix_compare(&prover->tracer.found, prover->own.params[from[p]].name, &expected,
-                              &seen);
+            hr_matrix_compare(prover, prover->own.params[from[p]].name, &expected, &seen);
         region->used = kept;
     }
     return status;

@@ -38,13 +38,16 @@ hr_status hr_matrix_read_gradient(const hr_trace *trace, int32_t index, hr_regio
     return status;
 }
 
-void hr_matrix_compare(hr_difference *found, const char *name, const hr_matrix *expected,
+void hr_matrix_compare(hr_prover *prover, const char *name, const hr_matrix *expected,
                        const hr_matrix *seen)
 {
+    const int64_t count = expected->K * expected->N;
+    const double least = 1e-3 * hr_trace_average(&prover->own) * sqrt((double)count);
+    hr_difference *found = &prover->tracer.found;
     double difference = 0, reference = 0, most = 0;
     int64_t place = 0;
     char text[HR_PROOF_TEXT_BYTES];
-    for (int64_t i = 0; i < expected->K * expected->N; i++) {
+    for (int64_t i = 0; i < count; i++) {
         const double wanted = (double)expected->elements[i], got = (double)seen->elements[i];
         const double apart = isnan(wanted - got) ? (double)INFINITY : fabs(wanted - got);
         difference += apart * apart;
@@ -54,8 +57,8 @@ void hr_matrix_compare(hr_difference *found, const char *name, const hr_matrix *
     }
     const double before = found->relative;
     snprintf(text, sizeof text, "gradient of %s at step 1", name);
-    hr_difference_add(found, sqrt(difference), sqrt(reference), text);
-    found->elements += expected->K * expected->N;
+    hr_difference_add(found, sqrt(difference), fmax(sqrt(reference), least), text);
+    found->elements += count;
     found->absolute = fmax(found->absolute, most);
     if (found->relative > before)
         snprintf(found->where, sizeof found->where,

@@ -29,8 +29,9 @@ HR_MUST_CHECK hr_status hr_matrix_read(const hr_values *values, int32_t index, h
 HR_MUST_CHECK hr_status hr_matrix_read_gradient(const hr_trace *trace, int32_t index,
                                                 hr_region *region, hr_matrix *m, hr_error *err);
 
-/* Adds the difference of two gradients of `name` to what was found. */
-void hr_matrix_compare(hr_difference *found, const char *name, const hr_matrix *expected,
+/* Adds the difference of two gradients of `name` to what was found. One whose elements are below a
+ * thousandth of the average gradient in prover->own is only rounding, and counts as that large. */
+void hr_matrix_compare(hr_prover *prover, const char *name, const hr_matrix *expected,
                        const hr_matrix *seen);
 
 #endif

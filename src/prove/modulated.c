@@ -261,8 +261,7 @@ static hr_status compare(hr_prover *prover, const noted *n, const int32_t *from,
             expected.elements[k] = (float)e.gradient[i][k];
         status = hr_matrix_read_gradient(&prover->own, n->first + i, room, &seen, err);
         if (status == HR_OK)
-            hr_matrix_compare(&prover->tracer.found, prover->own.params[n->first + i].name,
-                              &expected, &seen);
+            hr_matrix_compare(prover, prover->own.params[n->first + i].name, &expected, &seen);
     }
     return status;
 }

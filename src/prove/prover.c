@@ -74,7 +74,8 @@ static int32_t draw_token(const hr_config *config, int64_t index)
                                     (uint64_t)config->model.vocab_size);
 }
 
-/* Appends the tokens of all rows, or their targets: the next tokens, none after the last. */
+/* Appends the tokens of all rows, or their targets: the next tokens, none after the last of
+ * several. */
 static hr_status put_tokens(hr_file_out *out, const hr_config *config, int64_t count, bool targets,
                             hr_error *err)
 {
@@ -85,8 +86,9 @@ static hr_status put_tokens(hr_file_out *out, const hr_config *config, int64_t c
     for (int64_t first = 0, part; first < count && status == HR_OK; first += part) {
         part = hr_min(most, count - first);
         for (int64_t i = 0; i < part; i++)
-            ids[i] = targets && (first + i + 1) % T == 0 ? LABEL_IGNORED
-                                                         : draw_token(config, first + i + targets);
+            ids[i] = targets && T > 1 && (first + i + 1) % T == 0
+                         ? LABEL_IGNORED
+                         : draw_token(config, first + i + targets);
         status = hr_file_append(out, ids, part * (int64_t)sizeof *ids, err);
     }
     return status;
@@ -215,19 +217,12 @@ hr_status hr_prover_trace_from(hr_prover *prover, const hr_config *config, hr_tr
     return trace(prover, config, starts, err);
 }
 
-/* Root mean square of the elements of the first gradient. */
-static double average_of(const hr_trace *traced)
-{
-    return traced->grad_norm[0] * traced->scale /
-           sqrt((double)hr_max(traced->gradients_bytes, 4) / 4);
-}
-
 hr_status hr_prover_compare(hr_prover *prover, const hr_config *config, hr_trace *traced,
                             double rounding, hr_values *starts, hr_error *err)
 {
     prover->tracer = (hr_tracer){ .trace = traced,
                                   .norm_wise = rounding > 0,
-                                  .floor = rounding * average_of(traced),
+                                  .floor = rounding * hr_trace_average(traced),
                                   .ignores_values = rounding > 0 || !traced->has_values,
                                   .buffer = prover->buffer };
     hr_prover_disturb(prover, &prover->tracer);

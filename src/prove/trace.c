@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,6 +126,11 @@ hr_status hr_trace_describe(hr_trace *trace, const hr_program *program, int64_t 
         }
     }
     return HR_OK;
+}
+
+double hr_trace_average(const hr_trace *trace)
+{
+    return trace->grad_norm[0] * trace->scale / sqrt((double)hr_max(trace->gradients_bytes, 4) / 4);
 }
 
 static bool is_same_array(const hr_trace_array *one, const hr_trace_array *two)

@@ -103,6 +103,9 @@ HR_MUST_CHECK hr_status hr_trace_load(const hr_trace *trace, const hr_trace_arra
 /* Element (k, n) of an array in memory. */
 double hr_trace_element(const hr_trace_array *array, const void *memory, int64_t k, int64_t n);
 
+/* Root mean square of the elements of the first gradient. */
+double hr_trace_average(const hr_trace *trace);
+
 /* Adds a tensor to what was found.
  *
  *   difference, reference  norms */

@@ -183,6 +183,20 @@ static void one_proof_alone_passes_or_says_that_it_does_not_apply(void **state)
     assert_says("does not apply to this recipe: no frozen matrix has 64 KiB or more");
 }
 
+/* Their queries have no gradient but rounding: a softmax over one key is 1. */
+static void sequences_of_one_token_are_proven(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const keys[] = { "plan model.family=llama",
+                                        "factors model.family=yxanul model.embedding_rank=8",
+                                        "adapter model.family=llama train.adapter.kind=lora" };
+    put_tiny_and_text();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (run("prove tiny.yaml --dir . train.seq_len=1 --only %s", keys[i]) != HR_OK)
+            fail_msg("%s: %s%s", keys[i], out, err);
+}
+
 static void stop(pid_t child, const void *context)
 {
     (void)context;
@@ -212,6 +226,7 @@ int main(void)
         IN_A_FOLDER(help_and_documentation_list_every_proof),
         IN_A_FOLDER(what_cannot_be_proven_is_one_sentence),
         IN_A_FOLDER(one_proof_alone_passes_or_says_that_it_does_not_apply),
+        IN_A_FOLDER(sequences_of_one_token_are_proven),
         IN_A_FOLDER(an_interrupt_ends_it_and_leaves_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
