@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { HR_VERIFY_ALIVE_MAX = 16, HR_VERIFY_SPACES_MAX = 3 };
+enum { HR_VERIFY_ALIVE_MAX = 16, HR_VERIFY_SPACES_MAX = 4 };
 
 /* A storage that is alive at the peak. */
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct {
     int64_t bytes;
 } hr_verify_alive;
 
-/* A memory space beside the host's: device, pinned or file. */
+/* A memory space beside the host's: device, pinned, file or base. */
 typedef struct {
     char name[16];
     int64_t bytes;

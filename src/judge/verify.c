@@ -384,6 +384,8 @@ static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
     report->alive_listed = count;
 }
 
+_Static_assert(HR_JUDGED_SPACES - 1 == HR_VERIFY_SPACES_MAX, "a report has all spaces");
+
 static void list_spaces(const hr_judged_plan *plan, hr_verify_report *report)
 {
     for (int32_t i = HR_JUDGED_HOST + 1; i < HR_JUDGED_SPACES; i++) {
