@@ -134,6 +134,7 @@ enum {
     HR_PLAN_CHANGES_MOST = 28,
     HR_PLAN_USED_MOST = 6,
     HR_PLAN_CHANGE_BYTES = 256,
+    HR_PLAN_UNTRIED_BYTES = 1024,
     HR_PLAN_SHAPE_BYTES = 128,
     HR_PLAN_CURVE_MOST = 64
 };
@@ -185,8 +186,9 @@ typedef struct {
     /* for a refusal: changes that would fit, cheapest first; and those that save memory, but not
      * enough alone. The last of these save nothing, although one may expect it: price says why */
     hr_plan_change changes[HR_PLAN_CHANGES_MOST], partial[HR_PLAN_CHANGES_MOST];
-    /* for a refusal: keys that the limit of work left untried, separated by commas */
-    char untried[HR_PLAN_CHANGE_BYTES];
+    /* for a refusal: keys that the limit of work left untried, or without exact bytes,
+     * separated by commas */
+    char untried[HR_PLAN_UNTRIED_BYTES];
     /* for a refusal: what the smallest plan does to need no more, and the bytes that each saves */
     hr_plan_part used[HR_PLAN_USED_MOST];
     /* for a refusal: process memory without any of these, and the largest tensor then; bytes 0:

@@ -10,6 +10,7 @@
 #include "admission/savings.h"
 #include "base/account.h"
 #include "base/checked.h"
+#include "base/words.h"
 #include "base/writer.h"
 #include "search/proxy_cache.h"
 
@@ -17,8 +18,8 @@
  * those together, and for their time. Work is counted and not timed, so that equal recipes get
  * equal answers. About 2e9 take a second of one core of a 2-core Intel Xeon (model 207). */
 static const int64_t memo_work_most = INT64_C(2000000000); /* for all devices of a list */
-static const int64_t singles_work_most = INT64_C(2600000000),
-                     together_work_most = INT64_C(2800000000), work_most = INT64_C(2800000000);
+static const int64_t singles_work_most = INT64_C(2900000000),
+                     together_work_most = INT64_C(3100000000), work_most = INT64_C(3100000000);
 
 enum {
     PICKS_MOST = 10,  /* levers of a combination */
@@ -66,6 +67,7 @@ typedef struct {
     double free_seconds; /* step of the fastest plan without a budget; below 0: unknown */
     int64_t work_most;
     int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
+    bool lacking[HR_LEVERS_MOST];  /* levers that are not enough alone */
     hr_config tried;
     hr_refuse_memo *memo; /* or null */
     bool cut;             /* the limit of work left a change untried, with a memo */
@@ -261,41 +263,45 @@ static void offer_partial(refusing *r, const hr_lever *lever, offer *made)
         if (!lever->why_none) return;
         snprintf(made->change.price, sizeof made->change.price, "%s", lever->why_none);
     }
-    if (r->partial.changes) insert(&r->partial, made);
+    insert(&r->partial, made);
 }
 
 /* ---- levers alone */
 
-/* Notes a lever that the limit of work leaves untried: its key once, whose rows are neighbors. */
+/* Notes a lever whose bytes the limit of work leaves unknown: its key once. */
 static void say_untried(refusing *r, int32_t index)
 {
     const char *key = r->levers[index].key;
-    if (index > 0 && r->untried.used && !strcmp(r->levers[index - 1].key, key)) return;
+    for (hr_words said = { r->untried.text }; hr_words_next(&said);)
+        if (!strcmp(said.text, key)) return;
     hr_put(&r->untried, "%s%s", r->untried.used ? ", " : "", key);
 }
 
-/* Plans a lever: offers the gentlest step with which the recipe fits, or the first one. If the last
- * step is not enough, none is. */
+/* Tries a lever: offers the gentlest step with which the recipe fits. If the last step is not
+ * enough, the lever is `lacking`. That something does not fit is known long before its bytes. */
 static void try_lever(refusing *r, int32_t index)
 {
-    offer first, made;
+    offer made;
     const int32_t steps = hr_lever_steps(&r->levers[index], r->config, r->names);
     r->first[index] = UNKNOWN;
+    r->lacking[index] = false;
     if (steps == 0) return;
     if (tired(r)) {
         say_untried(r, index);
         return;
     }
     pick chosen = { index, 1 };
-    const bool enough = fits(r, &chosen, 1, true, &first);
-    r->first[index] = first.change.bytes;
-    if (enough) insert(&r->fitting, &first);
-    if (enough) return;
+    const bool enough = fits(r, &chosen, 1, false, &made);
+    r->first[index] = made.change.bytes;
+    if (enough) {
+        offer_fitting(r, &chosen, 1);
+        return;
+    }
     int32_t low = 2, high = steps;
     chosen.step = steps;
-    const bool in_vain = steps == 1 || first.change.gained_bytes <= 0;
+    const bool in_vain = steps == 1 || made.change.gained_bytes <= 0;
     if (in_vain || tired(r) || !fits(r, &chosen, 1, false, &made)) {
-        offer_partial(r, &r->levers[index], &first);
+        r->lacking[index] = true;
         return;
     }
     while (low < high && !tired(r)) {
@@ -305,6 +311,23 @@ static void try_lever(refusing *r, int32_t index)
     }
     chosen.step = high;
     offer_fitting(r, &chosen, 1);
+}
+
+/* Plans the first step of a lever that is not enough alone, if it saves as much as is worth a place
+ * in a combination, or less. */
+static void try_exactly(refusing *r, int32_t index, bool much)
+{
+    offer made;
+    const bool saves_much = r->first[index] < r->minimum - r->minimum / WORTH_PART;
+    if (!r->lacking[index] || saves_much != much) return;
+    r->lacking[index] = false;
+    if (tired(r)) {
+        say_untried(r, index);
+        return;
+    }
+    fits(r, &(pick){ index, 1 }, 1, true, &made);
+    r->first[index] = made.change.bytes;
+    offer_partial(r, &r->levers[index], &made);
 }
 
 /* ---- levers together */
@@ -526,6 +549,8 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
     find_alone(available_to(&r, config), details);
     hr_savings_find(machine, config, admission, details);
     for (int32_t i = 0; i < r.lever_count; i++) try_lever(&r, i);
+    for (int32_t i = 0; i < 2 * r.lever_count; i++)
+        try_exactly(&r, i % r.lever_count, i < r.lever_count);
     r.work_most = together_work_most;
     combine_levers(&r);
     r.work_most = work_most;
@@ -565,7 +590,6 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
 {
     hr_lever_names names;
     hr_plan_change fitting[HR_PLAN_CHANGES_MOST];
-    char untried[HR_PLAN_CHANGE_BYTES] = "";
     offer least = { .change.bytes = 0 };
     hr_lever_names_of(&admission->compiled.program, &names);
     use_cache(machine, config, memo);
@@ -580,8 +604,7 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
                    .work_most = memo->work + (memo_work_most - memo->work) / MEMO_PART,
                    .memo = memo,
                    .least = &least,
-                   .fitting.changes = fitting,
-                   .untried = { untried, sizeof untried } };
+                   .fitting.changes = fitting };
     r.levers = hr_levers(&r.lever_count);
     /* Levers are in the order of what they give up: none after the first that fits is cheaper. */
     for (int32_t i = 0; i < r.lever_count; i++) {

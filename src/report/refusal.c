@@ -142,7 +142,7 @@ static void put_partial(hr_writer *writer, const hr_style *style, const hr_plan_
     hr_put(writer, "\n%schanges that are not enough alone%s\n", style->title, style->plain);
     if (details->partial_count) put_table(writer, rows, details->partial_count);
     if (*details->untried)
-        hr_put(writer, "  not tried, at the limit of work: %s\n", details->untried);
+        hr_put(writer, "  not planned in full, at the limit of work: %s\n", details->untried);
 }
 
 /* What the smallest plan does already. */

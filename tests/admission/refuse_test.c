@@ -487,6 +487,12 @@ static const struct {
         "memory.moments" },
       "[98,304 x 200,005] bf16 = B x T x V x 2",
       INT64_C(98304) * 200005 * 2 },
+    { "npt-llama-3.1-8b",
+      { NULL },
+      INT64_C(4) << 30,
+      { "memory.weights=file", "model.weights=f8_e4m3", "model.n_layers", "model.d_model" },
+      "[128,256 x 4,096] bf16 = V x d x 2",
+      INT64_C(128256) * 4096 * 2 },
 };
 
 static bool has_lever(const hr_plan_details *d, const char *lever)
