@@ -17,6 +17,8 @@ int main(int argc, char **argv)
                        : argc > 1 ? hr_config_read(config, argv[1], &err)
                                   : hr_fail(&err, HR_USAGE, "usage: plan RECIPE.yaml [BUDGET]");
     if (status == HR_OK && argc > 2) status = hr_config_set(config, "memory.budget", argv[2], &err);
+    if (status == HR_OK) status = hr_config_adopt(config, &err);
+    if (status == HR_OK) status = hr_config_adopt_data(config, &err);
     if (status == HR_OK) status = hr_plan_make(config, NULL, &answer, &err);
     hr_config_free(config);
     if (status != HR_OK) {

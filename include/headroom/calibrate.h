@@ -80,7 +80,7 @@ typedef struct {
  *                   a directory
  *          NO_FIT   less memory than the recipes need, some hundred MiB
  *          FAILURE  the file cannot be written.
- * Cost     at most request->seconds, or the time of one step of a dozen recipes if that is longer
+ * Cost     at most request->seconds, or the time of one step of 18 recipes if that is longer
  * Threads  one call at a time per process. */
 HR_MUST_CHECK hr_status hr_calibrate(const hr_calibrate_request *request,
                                      hr_calibrate_report *report, hr_error *err);

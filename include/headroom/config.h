@@ -148,9 +148,9 @@ bool hr_config_used_old_name(const hr_config *config, int32_t index);
 
 /* Reads a recipe and overwrites the keys it sets: YAML, mappings of keys to scalars, at most 1 MiB.
  * A key may be nested or dotted ("optimizer.lr: 1e-3" inside "train").
- * Errors   USAGE  missing or unreadable file, not YAML, unknown or repeated key, wrong type, list,
- *                 alias, anchor, tag, second document: names file and line. `config` is then
- *                 untouched. */
+ * Errors   USAGE  missing or unreadable file, not YAML, unknown or repeated key, wrong type, a list
+ *                 for a key that takes none, alias, anchor, tag, second document: names file and
+ *                 line. `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
 
 /* The same for a recipe in memory; errors have `name` in place of the file. Errors USAGE. */
@@ -158,7 +158,7 @@ HR_MUST_CHECK hr_status hr_config_read_text(hr_config *config, const char *text,
                                             hr_error *err);
 
 /* If model.from names a folder: takes every key of `model` except dropout and weights from its
- * config.json, and replaces model.weights=auto by its format if train.freeze is set, else by
+ * config.json, and replaces model.weights=auto by its format if weights are frozen, else by
  * compute; otherwise does nothing. Call it after all keys are set and before hr_config_check. If
  * hr_config_set, and not a recipe, set model.from, the folder replaces the recipe's keys of
  * `model`, and data.tokenizer if the folder has a tokenizer.
@@ -178,7 +178,7 @@ HR_MUST_CHECK hr_status hr_config_adopt_data(hr_config *config, hr_error *err);
 
 /* Checks conditions between keys: heads that do not divide the width, products that overflow, a
  * vocabulary too small for its tokenizer. The sentence has both numbers. It does not compare the
- * text with the window. A window never exceeds the positions, because train.seq_len sets both.
+ * text with the window.
  * Errors   USAGE. */
 HR_MUST_CHECK hr_status hr_config_check(const hr_config *config, hr_error *err);
 

@@ -82,7 +82,7 @@ typedef struct {
     int64_t memory_bytes;  /* memory of this machine or its cgroup, whatever the budget */
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes; /* proven lower limit of this plan's arena */
-    int64_t file_bytes;  /* of the space file: the optimizer's moments with memory.moments=file */
+    int64_t file_bytes;  /* of the space file: moments, and inputs of layers (memory.spill) */
     hr_plan_disk disk;   /* set by hr_plan_make and hr_train, as stop_seconds and disk_rate */
     /* page tables and other kernel memory that a cgroup counts in addition to the process */
     int64_t kernel_bytes;
@@ -234,7 +234,8 @@ typedef struct {
     hr_plan_progress progress;
 } hr_plan_outputs;
 
-/* Plans a run of this config.
+/* Plans a run of this config. Call hr_config_adopt and hr_config_adopt_data first, and with formats
+ * of states that are auto hr_plan_choose_states.
  *
  * Errors   NO_FIT  with the bytes needed and available; `answer`, text and details are still
  *                  written, including the changes that would fit

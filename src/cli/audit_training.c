@@ -196,7 +196,7 @@ static void print_unread(const hr_audit_key *k)
 static void print_doubts(const hr_audit_report *report)
 {
     if (!report->doubt_count) return;
-    printf("not in the estimate, so nobody here knows whether it fits:\n");
+    printf("not in the estimate, so whether it fits is unknown:\n");
     for (int32_t i = 0; i < report->finding_count; i++)
         if (report->findings[i].decides)
             print_sentence(report->findings[i].line, report->findings[i].text);
@@ -447,21 +447,21 @@ static hr_status finish(const audit *a, hr_error *err)
             a->report->doubt_count == 1 ? "s" : "");
     if (!a->device || a->estimate.fits) return HR_OK;
     const hr_audit_estimate *e = &a->estimate;
+    char least[64], most[64], there[64];
     if (e->refusal != HR_AUDIT_TRAINS && e->now.low_bytes <= e->budget_bytes)
         return hr_fail(err, HR_NO_FIT, "%s: %s does not train on %s: %s", a->path,
                        hr_audit_kind_text(a->report->kind), a->device->device->title,
                        refusal_text(e));
+    hr_bytes_print(e->now.low_bytes, least);
+    hr_bytes_print(e->budget_bytes, there);
     if (e->may_fit)
         return hr_fail(err, HR_NO_FIT,
-                       "%s: %s may not fit: it is estimated to need %lld to %lld bytes, and %s has "
-                       "%lld",
-                       a->path, hr_audit_kind_text(a->report->kind), (long long)e->now.low_bytes,
-                       (long long)e->now.high_bytes, a->device->device->title,
-                       (long long)e->budget_bytes);
-    return hr_fail(err, HR_NO_FIT,
-                   "%s: %s is estimated to need at least %lld bytes, and %s has %lld", a->path,
-                   hr_audit_kind_text(a->report->kind), (long long)e->now.low_bytes,
-                   a->device->device->title, (long long)e->budget_bytes);
+                       "%s: %s may not fit: it is estimated to need %s to %s, and %s has %s",
+                       a->path, hr_audit_kind_text(a->report->kind), least,
+                       hr_bytes_print(e->now.high_bytes, most), a->device->device->title, there);
+    return hr_fail(err, HR_NO_FIT, "%s: %s is estimated to need at least %s, and %s has %s",
+                   a->path, hr_audit_kind_text(a->report->kind), least, a->device->device->title,
+                   there);
 }
 
 hr_status hr_cli_audit_make_plan(const hr_cli_arguments *arguments, const hr_config *config,

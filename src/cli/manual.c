@@ -56,6 +56,20 @@ static void put_statuses(void)
     paragraph("130, 143", "", "interrupted, no new checkpoint", "");
 }
 
+static void put_environment(void)
+{
+    static const char *const variables[][2] = {
+        { "HEADROOM_DATA", "Folder of corpora that data.train names, such as wikitext-2." },
+        { "HEADROOM_CACHE_LIMIT", "Largest size of the cache of token shards; 16GiB, or none." },
+        { "XDG_CACHE_HOME", "Folder of the cache and of calibrations; ~/.cache." },
+        { "TMPDIR", "Folder of temporary files of eval, prove and adapter." },
+        { "NO_COLOR", "If set, plans have no colors on a terminal." },
+    };
+    printf(".SH ENVIRONMENT\n");
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        paragraph(variables[i][0], "", variables[i][1], "");
+}
+
 static void put_command(const hr_cli_command *command)
 {
     char operands[HR_CLI_OPERANDS_BYTES];
@@ -120,5 +134,6 @@ void hr_cli_print_manual(void)
     printf(".SH GLOSSARY\n");
     for (int32_t i = 0; hr_cli_term_at(i); i++)
         paragraph(hr_cli_term_at(i)->name, "", hr_cli_term_at(i)->text, "");
+    put_environment();
     put_statuses();
 }

@@ -27,8 +27,8 @@ const hr_cli_preset *hr_cli_preset_find(const char *name)
 static const struct {
     const char *word, *preset;
 } other_names[] = {
-    { "npt", "llama-3.1-8b" },
-    { "neuro-plastic", "llama-3.1-8b" },
+    { "npt", "npt-llama-3.1-8b" },
+    { "neuro-plastic", "npt-llama-3.1-8b" },
     { "nsa", "long-4b-131k" },
     { "native-sparse-attention", "long-4b-131k" },
     { "ultra-conservative", "neurogen-ultra" },
@@ -38,7 +38,7 @@ static const struct {
     { "slimpajama", "neurogen-balanced" },
     { "gtx-1650", "neurogen-balanced" },
     { "superbpe", "yxanul-197m" },
-    { "curriculum", "yxanul-stage-1" },
+    { "curriculum", "yxanul-197m" },
 };
 
 /* Copies a name in lower case, words joined by "-"; or without what joins them. */

@@ -418,7 +418,7 @@ static const hr_cli_command commands[] = {
       "keys)\n"
       "  yxanul                          llama-like, with a factorized embedding\n"
       "  needle                          learned positions, separate norms for Q, K and V, ReLU\n"
-      "  wide                            gated recurrence instead of attention, wide output head",
+      "  wide                            gated recurrence or spiking neurons, wide output head",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
     { "presets", "[NAME]", "list the recipes that come with headroom, or print one",
       "A preset is a recipe with a name: headroom plan NAME. Printed to a file, it is a recipe\n"

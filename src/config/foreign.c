@@ -45,6 +45,8 @@
 #define EIGHT_BIT_WEIGHTS "for frozen layers; train.state.moments=int8 is for optimizer states"
 #define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
 #define FROZEN_AWAY "frozen weights under adapters can stay in their files"
+#define SPILL \
+    "inputs of layers can be in a file until backward; memory.recompute recomputes the rest"
 #define MOMENTS "training runs in the memory of the CPU; optimizer moments can be in a file instead"
 #define ONE_PROCESS "one process trains, on the CPU; training on several machines is not supported"
 #define ON_CPU "training runs on the CPU; headroom plan --device NAME plans for other machines"
@@ -289,8 +291,7 @@ static const hr_foreign_row rows[] = {
         "disable_gradient_checkpointing"),
     NONE("layers are recomputed in one way; nothing to choose",
         "gradient_checkpointing_kwargs use_reentrant"),
-    NONE("activations cannot be offloaded; memory.recompute recomputes them",
-        "enable_activation_offloading"),
+    MAP("memory.spill", "true=auto false=no", SPILL, "enable_activation_offloading"),
     MAP("memory.moments", "true=file false=host", MOMENTS,
         "use_cpu_offload cpu_offload offload_optimizer"),
     MAP("memory.moments", "true=file cpu=file nvme=file false=host none=host", MOMENTS,

@@ -246,6 +246,11 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
     if (config->model.trunk == HR_TRUNK_LIF)
         return hr_fail(err, HR_USAGE,
                        "model.trunk lif: no software that is estimated has such layers");
+    if (config->model.attention.kind == HR_ATTENTION_NSA)
+        return hr_fail(err, HR_USAGE,
+                       "model.attention.kind nsa: what kernels of native sparse attention allocate "
+                       "in a framework is not known; model.attention.kind=dense estimates dense "
+                       "attention");
     if (s->optimizer == HR_ESTIMATE_UNKNOWN_OPTIMIZER)
         return hr_fail(err, HR_USAGE,
                        "optimizer: what muon allocates in a framework is not known; "

@@ -184,6 +184,8 @@ static void bad_questions_are_refused(void **state)
         { "--as pytorch --largest train.batch --device t4 --assume a=b", "is not an assumption" },
         { "--as pytorch --grid train.batch=8 --device t4 --tokens 1B", "--tokens is of plans" },
         { "--as pytorch --out x.json", "--as and --out exclude each other" },
+        { "model.family=llama model.attention.kind=nsa train.seq_len=64 --as pytorch",
+          "model.attention.kind nsa: what kernels of native sparse attention allocate" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("plan tiny.yaml %s", cases[i].arguments), HR_USAGE);

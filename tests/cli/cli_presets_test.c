@@ -138,7 +138,7 @@ static void other_spellings_name_the_preset(void **state)
         { "NEEDLE-70M", " is needle-70m" },
         { "small/lama", " is small/llama" },
         { "presets/small/Lama.yaml", " is small/llama" },
-        { "npt", " is llama-3.1-8b" },
+        { "npt", " is npt-llama-3.1-8b" },
         { "nsa", " is long-4b-131k" },
         { "Ultra_Conservative.yaml", " is neurogen-ultra" },
         { "wikitext", " is needle-70m" },
