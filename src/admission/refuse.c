@@ -332,11 +332,12 @@ static void try_exactly(refusing *r, int32_t index, bool much)
 
 /* ---- levers together */
 
-static bool has_key(const refusing *r, const pick *picks, int32_t count, int32_t lever)
+/* The pick with the key of a lever; `count`: there is none. */
+static int32_t find_key(const refusing *r, const pick *picks, int32_t count, int32_t lever)
 {
-    for (int32_t i = 0; i < count; i++)
-        if (!strcmp(r->levers[picks[i].lever].key, r->levers[lever].key)) return true;
-    return false;
+    int32_t i = 0;
+    while (i < count && strcmp(r->levers[picks[i].lever].key, r->levers[lever].key) != 0) i++;
+    return i;
 }
 
 /* Leaves out what the others make unnecessary, the dearest first. */
@@ -395,11 +396,24 @@ static bool add_enabled(refusing *r, combination *c, int32_t end)
 {
     offer made;
     for (int32_t i = 0; i < end && c->count < PICKS_MOST && !tired(r); i++) {
-        if (r->first[i] != UNKNOWN || has_key(r, c->picks, c->count, i)) continue;
+        if (r->first[i] != UNKNOWN || find_key(r, c->picks, c->count, i) < c->count) continue;
         if (hr_lever_steps(&r->levers[i], r->config, r->names)) continue;
         if (!apply_all(r, c->picks, c->count, &made)) continue;
         if (add_lever(r, c, i, hr_lever_steps(&r->levers[i], &r->tried, r->names))) return true;
     }
+    return false;
+}
+
+/* Takes a lever in place of a pick with the same key, if that saves enough. Returns whether the
+ * recipe fits. */
+static bool replace(refusing *r, combination *c, int32_t index, int32_t lever)
+{
+    const pick before = c->picks[index];
+    offer made;
+    c->picks[index] = (pick){ lever, 1 };
+    if (fits(r, c->picks, c->count, true, &made)) return true;
+    if (made.change.bytes < c->bytes - c->bytes / WORTH_PART) c->bytes = made.change.bytes;
+    else c->picks[index] = before;
     return false;
 }
 
@@ -412,9 +426,10 @@ static void combine(refusing *r, hr_loss dearest, bool rounds)
         const hr_lever *lever = &r->levers[i];
         if (lever->loss >= c.dearest || (lever->loss == HR_LOSS_ROUNDING && !c.rounds)) continue;
         if (r->first[i] == UNKNOWN || r->first[i] >= r->minimum) continue;
-        if (has_key(r, c.picks, c.count, i)) continue;
-        const int32_t before = c.count;
-        bool enough = add_lever(r, &c, i, hr_lever_steps(lever, r->config, r->names));
+        const int32_t before = c.count, same = find_key(r, c.picks, c.count, i);
+        bool enough = same < before
+                          ? !tired(r) && replace(r, &c, same, i)
+                          : add_lever(r, &c, i, hr_lever_steps(lever, r->config, r->names));
         if (!enough && c.count > before) enough = add_enabled(r, &c, i);
         if (!enough) continue;
         c.count = thin(r, c.picks, c.count);
@@ -423,13 +438,13 @@ static void combine(refusing *r, hr_loss dearest, bool rounds)
     }
 }
 
-/* Combines levers if no single one fits, or only one that gives up more. What rounds is taken
- * early and may stand in the way of more: fp32 weights are frozen in fp32. It is then left out. */
+/* Combines levers that give up less than any single one that fits. What rounds is taken early and
+ * may stand in the way of more: fp32 weights are frozen in fp32. It is then left out. */
 static void combine_levers(refusing *r)
 {
     for (int32_t rounds = 1; rounds >= 0; rounds--) {
         const hr_loss dearest = r->fitting.count ? r->fitting.ranks[0].loss : HR_LOSS_MODEL + 1;
-        if (dearest > HR_LOSS_UPDATES) combine(r, dearest, rounds);
+        if (dearest > (rounds ? HR_LOSS_ROUNDING : HR_LOSS_NOTHING)) combine(r, dearest, rounds);
     }
 }
 

@@ -34,24 +34,13 @@ static void read_preset(const char *path, int64_t budget)
     config.memory.budget = budget;
 }
 
-/* Weights in fp32 save memory in the beginning, but frozen ones then need twice that of bf16: the
- * combination does without them, and stores what it freezes in fp8. */
-static void frozen_weights_are_combined_with_their_format(void **state)
+/* Sets the first change of a refusal, which then fits at the bytes it promised. */
+static void apply_first(char words[HR_PLAN_CHANGE_BYTES])
 {
-    (void)state;
-    char words[HR_PLAN_CHANGE_BYTES];
     hr_error err;
-    read_preset(HR_SOURCE "/presets/llama-3.1-8b.yaml", INT64_C(18) * 1000 * 1000 * 1000);
-    config.train.state.master = HR_MASTERS_NONE; /* gentler than a format of frozen weights */
-    assert_int_equal(plan(), HR_NO_FIT);
-    assert_true(details.change_count > 0);
     const int64_t promised = details.changes[0].bytes;
-    snprintf(words, sizeof words, "%s", details.changes[0].what);
-    print_message("  %s: %lld bytes\n", words, (long long)promised);
-    assert_non_null(strstr(words, "train.freeze="));
-    assert_non_null(strstr(words, "model.weights=f8_e4m3"));
-    assert_null(strstr(words, "train.dtype"));
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+    char *left = words;
+    for (char *word = strtok_r(words, " ", &left); word; word = strtok_r(NULL, " ", &left)) {
         char *value = strchr(word, '=');
         assert_non_null(value);
         *value++ = 0;
@@ -61,6 +50,40 @@ static void frozen_weights_are_combined_with_their_format(void **state)
     }
     assert_int_equal(plan(), HR_OK);
     assert_int_equal(answer.minimum_bytes, promised);
+}
+
+/* Weights in fp32 save memory in the beginning, but frozen ones then need twice that of bf16: the
+ * combination does without them, and stores what it freezes in fp8. */
+static void frozen_weights_are_combined_with_their_format(void **state)
+{
+    (void)state;
+    char words[HR_PLAN_CHANGE_BYTES];
+    read_preset(HR_SOURCE "/presets/llama-3.1-8b.yaml", INT64_C(18) * 1000 * 1000 * 1000);
+    config.train.state.master = HR_MASTERS_NONE; /* gentler than a format of frozen weights */
+    assert_int_equal(plan(), HR_NO_FIT);
+    assert_true(details.change_count > 0);
+    snprintf(words, sizeof words, "%s", details.changes[0].what);
+    print_message("  %s: %lld bytes\n", words, (long long)details.changes[0].bytes);
+    assert_non_null(strstr(words, "train.freeze="));
+    assert_non_null(strstr(words, "model.weights=f8_e4m3"));
+    assert_null(strstr(words, "train.dtype"));
+    apply_first(words);
+}
+
+/* 16 bits beside each weight keep every bit and are taken first; none then save what is missing,
+ * and the batch stays. */
+static void a_format_takes_the_place_of_a_gentler_one(void **state)
+{
+    (void)state;
+    char words[HR_PLAN_CHANGE_BYTES];
+    read_preset(HR_SOURCE "/presets/yxanul-stage-10.yaml", INT64_C(1400) << 20);
+    assert_int_equal(plan(), HR_NO_FIT);
+    assert_true(details.change_count > 0);
+    snprintf(words, sizeof words, "%s", details.changes[0].what);
+    print_message("  %s: %lld bytes\n", words, (long long)details.changes[0].bytes);
+    assert_non_null(strstr(words, "train.state.master=none"));
+    assert_null(strstr(words, "train.batch"));
+    apply_first(words);
 }
 
 /* Its micro-batch of 1 stays. */
@@ -77,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frozen_weights_are_combined_with_their_format),
+        cmocka_unit_test(a_format_takes_the_place_of_a_gentler_one),
         cmocka_unit_test(the_run_without_savings_keeps_what_the_recipe_sets),
     };
     return cmocka_run_group_tests(tests, 0, 0);
