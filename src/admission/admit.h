@@ -15,6 +15,7 @@
 /* Bytes that the plans of a run of stages have in common, so that their processes differ by the
  * arena alone (admission/stages.h). */
 typedef struct {
+    const hr_config *recipe; /* of the run, borrowed */
     int64_t planning_bytes, kept_bytes;
     int64_t set_bytes; /* a region of its own, from planning to the end */
     hr_admission_needs needs;

@@ -338,6 +338,8 @@ static bool applies(const hr_lever *lever, const hr_config *config)
     if (config->model.from[0] && !strncmp(lever->key, "model.", 6) &&
         strcmp(lever->key, "model.weights"))
         return false;
+    if (hr_config_stage_sets(config, lever->key) && strcmp(lever->key, "train.freeze") != 0)
+        return false;
     if (lever->traits && !(traits & lever->traits)) return false;
     return !(traits & lever->without) && (!lever->applies || lever->applies(config));
 }

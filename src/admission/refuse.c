@@ -8,6 +8,7 @@
 #include "admission/format_loss.h"
 #include "admission/levers.h"
 #include "admission/savings.h"
+#include "admission/stages.h"
 #include "base/account.h"
 #include "base/checked.h"
 #include "base/words.h"
@@ -69,6 +70,7 @@ typedef struct {
     int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
     bool lacking[HR_LEVERS_MOST];  /* levers that are not enough alone */
     hr_config tried;
+    hr_config changed;    /* of a run of stages, with what is tried */
     hr_refuse_memo *memo; /* or null */
     bool cut;             /* the limit of work left a change untried, with a memo */
     offer *least;         /* with a memo: of those that do not fit */
@@ -170,11 +172,78 @@ static int32_t entry_of(refusing *r, const char *what)
     return memo->count++;
 }
 
+/* ---- what is tried, in a run of stages */
+
+/* Takes r->tried as a change of the whole run: r->changed is its recipe, and `own` what its stages
+ * have in common. Returns whether it is one. */
+static bool change_run(refusing *r, hr_admission_share *own)
+{
+    hr_error ignored;
+    r->changed = *r->admission->share->recipe;
+    hr_config_copy_changes(&r->changed, r->config, &r->tried);
+    return hr_stages_share(r->machine, &r->changed, &r->tried, own, &ignored) == HR_OK;
+}
+
+/* Bytes of a stage of r->changed, which is then in r->tried. */
+static int64_t plan_stage(refusing *r, int32_t index, bool exact)
+{
+    hr_error ignored;
+    if (hr_config_at_stage(&r->changed, index, &r->tried, &ignored) != HR_OK) return INT64_MAX;
+    return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
+}
+
+/* Bytes of the stage that needs most in the run as it is, in r->changed. If they are enough, of any
+ * stage: after a change another one may need most. */
+static int64_t plan_run(refusing *r, bool exact)
+{
+    const int32_t worst = r->config->stage.index, count = r->config->stage.count;
+    int64_t most = plan_stage(r, worst, exact);
+    for (int32_t i = 0; i < count && exact && most <= available_to(r, &r->tried); i++)
+        if (i != worst && plan_stage(r, i, false) > most)
+            most = hr_max(most, plan_stage(r, i, true));
+    return most;
+}
+
+/* Bytes of r->tried, as hr_admit_minimum. */
+static int64_t plan_tried(refusing *r, bool exact)
+{
+    hr_error ignored;
+    hr_admission_share own;
+    const hr_admission_share *share = r->admission->share;
+    if (!share) return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
+    const bool is_run = change_run(r, &own);
+    r->admission->share = &own;
+    const int64_t bytes = is_run ? plan_run(r, exact) : INT64_MAX;
+    r->admission->share = share;
+    const int32_t worst = r->config->stage.index;
+    return hr_config_at_stage(&r->changed, worst, &r->tried, &ignored) == HR_OK ? bytes : INT64_MAX;
+}
+
+/* Step seconds of the fastest plan of r->tried; below 0: there is none. */
+static double fastest_of(refusing *r)
+{
+    hr_error ignored;
+    hr_admission_share own;
+    double seconds;
+    const hr_admission_share *share = r->admission->share;
+    if (share && !change_run(r, &own)) return -1;
+    hr_status status = share ? hr_config_at_stage(&r->changed, r->config->stage.index, &r->tried,
+                                                  &ignored)
+                             : HR_OK;
+    if (share) r->admission->share = &own;
+    if (status == HR_OK)
+        status = hr_admit_other(r->machine, &r->tried, r->admission, &seconds, &ignored);
+    r->admission->share = share;
+    return status == HR_OK ? seconds : -1;
+}
+
+/* ---- planning what is tried */
+
 /* Bytes of r->tried, as hr_admit_minimum. What a device has shown is not planned for the next. */
 static int64_t minimum_of(refusing *r, const char *what, bool exact)
 {
     const int64_t available = available_to(r, &r->tried);
-    if (!r->memo) return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
+    if (!r->memo) return plan_tried(r, exact);
     if (lacks_format(r)) return INT64_MAX;
     const int32_t i = entry_of(r, what);
     const int64_t low = i < 0 ? 0 : r->memo->known[i].low;
@@ -186,7 +255,7 @@ static int64_t minimum_of(refusing *r, const char *what, bool exact)
         return INT64_MAX;
     }
     const int64_t before = r->admission->work;
-    const int64_t bytes = hr_admit_minimum(r->machine, &r->tried, false, r->cache, r->admission);
+    const int64_t bytes = plan_tried(r, false);
     r->memo->work += r->admission->work - before;
     if (i >= 0 && bytes <= available) r->memo->known[i].high = bytes;
     if (i >= 0 && bytes > available) r->memo->known[i].low = hr_max(low, bytes);
@@ -450,15 +519,6 @@ static void combine_levers(refusing *r)
 
 /* ---- time */
 
-/* Step seconds of the fastest plan; below 0: there is none. */
-static double fastest_of(refusing *r, const hr_config *config)
-{
-    hr_error ignored;
-    double seconds;
-    const hr_status status = hr_admit_other(r->machine, config, r->admission, &seconds, &ignored);
-    return status == HR_OK ? seconds : -1;
-}
-
 /* Sets the time lost by a change that preserves the mathematics, compared with the fastest plan
  * without a budget. A change that is not enough alone is timed without a budget, too. */
 static void price(refusing *r, bool enough, offer *made)
@@ -469,12 +529,12 @@ static void price(refusing *r, bool enough, offer *made)
     if (r->free_seconds < 0) {
         r->tried = *r->config;
         r->tried.memory.budget = unlimited;
-        r->free_seconds = fastest_of(r, &r->tried);
+        r->free_seconds = fastest_of(r);
     }
     offer same;
     if (r->free_seconds < 0 || !apply_all(r, made->rank.picks, made->rank.count, &same)) return;
     if (!enough) r->tried.memory.budget = unlimited;
-    const double seconds = fastest_of(r, &r->tried);
+    const double seconds = fastest_of(r);
     made->change.untimed = seconds < 0;
     if (seconds >= 0) made->change.seconds_lost = seconds - r->free_seconds;
 }
@@ -594,7 +654,7 @@ static void find_exact(refusing *r, offer *least)
     if (!apply_all(r, least->rank.picks, least->rank.count, &same)) return;
     const int32_t i = entry_of(r, same.change.what);
     int64_t bytes = i < 0 ? 0 : r->memo->known[i].exact;
-    if (!bytes) bytes = hr_admit_minimum(r->machine, &r->tried, true, r->cache, r->admission);
+    if (!bytes) bytes = plan_tried(r, true);
     if (i >= 0) r->memo->known[i].exact = bytes;
     least->change.bytes = bytes;
 }

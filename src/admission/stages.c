@@ -24,7 +24,6 @@ static hr_status place_set(const hr_admission_machine *machine, const hr_config 
     if (status != HR_OK) return status;
     hr_stage_set *set = hr_region_take(&region, 1, sizeof *set);
     *set = (hr_stage_set){ .list = list, .recipe = recipe, .current = -1 };
-    set->share.set_bytes = bytes;
     for (int32_t i = 0; i < list.count; i++)
         set->choices[i].strategy.recompute_set = hr_region_take(
             &region, layers, sizeof *set->choices[i].strategy.recompute_set);
@@ -32,38 +31,47 @@ static hr_status place_set(const hr_admission_machine *machine, const hr_config 
     return HR_OK;
 }
 
-/* What the processes of all stages have in common: the largest of each. */
-static hr_status share_bytes(const hr_admission_machine *machine, hr_stage_set *set, hr_error *err)
+/* What the processes of all stages have in common: the largest of each. `at` is overwritten. */
+static hr_status share_bytes(const hr_admission_machine *machine, const hr_config *recipe,
+                             int32_t stages, hr_config *at, hr_admission_share *share,
+                             hr_error *err)
 {
-    hr_admission_share *share = &set->share;
-    hr_config *config = &set->config;
     hr_status status = HR_OK;
-    share->needs = machine->needs(machine->context,
-                                  set->recipe); /* all texts are prepared at once */
-    for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
-        status = hr_config_at_stage(set->recipe, i, config, err);
+    *share = (hr_admission_share){ .recipe = recipe, .set_bytes = set_bytes_of(recipe, stages) };
+    share->needs = machine->needs(machine->context, recipe); /* all texts are prepared at once */
+    for (int32_t i = 0; i < stages && status == HR_OK; i++) {
+        status = hr_config_at_stage(recipe, i, at, err);
         if (status != HR_OK) return status;
         /* If weights may stay in files: what reading them needs, too. */
-        const bool may_stream = config->memory.weights == HR_PLACE_AUTO &&
-                                config->train.adapter.kind != HR_ADAPTER_NONE;
-        if (may_stream) config->memory.weights = HR_PLACE_FILE;
-        const hr_admission_needs needs = machine->needs(machine->context, config);
+        const bool may_stream = at->memory.weights == HR_PLACE_AUTO &&
+                                at->train.adapter.kind != HR_ADAPTER_NONE;
+        if (may_stream) at->memory.weights = HR_PLACE_FILE;
+        const hr_admission_needs needs = machine->needs(machine->context, at);
         share->needs.prepare_bytes = hr_max(share->needs.prepare_bytes, needs.prepare_bytes);
         share->needs.reading_bytes = hr_max(share->needs.reading_bytes, needs.reading_bytes);
         share->needs.run_bytes = hr_max(share->needs.run_bytes, needs.run_bytes);
-        share->kept_bytes = hr_max(share->kept_bytes, hr_compile_bytes(config));
+        share->kept_bytes = hr_max(share->kept_bytes, hr_compile_bytes(at));
     }
-    for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
-        status = hr_config_at_stage(set->recipe, i, config, err);
+    for (int32_t i = 0; i < stages && status == HR_OK; i++) {
+        status = hr_config_at_stage(recipe, i, at, err);
         if (status != HR_OK) return status;
         share->planning_bytes = hr_max(share->planning_bytes,
-                                       hr_trial_planning_bytes(config, share->kept_bytes));
-        if (config->memory.weights != HR_PLACE_AUTO) continue;
-        config->memory.weights = HR_PLACE_FILE; /* which is tried, too */
+                                       hr_trial_planning_bytes(at, share->kept_bytes));
+        if (at->memory.weights != HR_PLACE_AUTO) continue;
+        at->memory.weights = HR_PLACE_FILE; /* which is tried, too */
         share->planning_bytes = hr_max(share->planning_bytes,
-                                       hr_trial_planning_bytes(config, share->kept_bytes));
+                                       hr_trial_planning_bytes(at, share->kept_bytes));
     }
     return status;
+}
+
+hr_status hr_stages_share(const hr_admission_machine *machine, const hr_config *recipe,
+                          hr_config *scratch, hr_admission_share *share, hr_error *err)
+{
+    hr_stages list;
+    const hr_status status = hr_config_stages(recipe, &list, err);
+    if (status != HR_OK) return status;
+    return share_bytes(machine, recipe, list.count, scratch, share, err);
 }
 
 static hr_status fail_stage(const hr_stage_set *set, int32_t index, hr_status status,
@@ -212,7 +220,8 @@ hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *
             "memory.strategy is for one length and batch, and train.stages has several: "
             "leave memory.strategy out, or use --stage N");
     if (status == HR_OK) status = place_set(machine, recipe, &set, err);
-    if (status == HR_OK) status = share_bytes(machine, set, err);
+    if (status == HR_OK)
+        status = share_bytes(machine, recipe, set->list.count, &set->config, &set->share, err);
     if (status == HR_OK)
         status = machine->open(machine->context, "planning", set->share.planning_bytes, true,
                                &room.region, err);

@@ -39,6 +39,12 @@ HR_MUST_CHECK hr_status hr_admit_stages(const hr_admission_machine *machine,
                                         const hr_config *recipe, hr_admission *admission,
                                         hr_stage_set **set, hr_error *err);
 
+/* What the plans of a run's stages have in common. `scratch` is overwritten.
+ * Errors as hr_config_stages. */
+HR_MUST_CHECK hr_status hr_stages_share(const hr_admission_machine *machine,
+                                        const hr_config *recipe, hr_config *scratch,
+                                        hr_admission_share *share, hr_error *err);
+
 /* Accounts the process of a stage: with the arena of its own plan, or with that of the run.
  * Errors as hr_admission_machine.open. */
 HR_MUST_CHECK hr_status hr_stage_set_account(const hr_admission_machine *machine,

@@ -87,6 +87,16 @@ hr_status hr_config_set_word(hr_config *config, const char *word, hr_error *err)
     return hr_config_set(config, key, equals + 1, err);
 }
 
+void hr_config_copy_changes(hr_config *config, const hr_config *before, const hr_config *after)
+{
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const int32_t at = hr_config_rows()[i].offset;
+        const size_t bytes = (size_t)hr_config_rows()[i].bytes;
+        if (memcmp((const char *)before + at, (const char *)after + at, bytes) != 0)
+            memcpy((char *)config + at, (const char *)after + at, bytes);
+    }
+}
+
 hr_status hr_config_get(const hr_config *config, const char *key, char *text, int64_t bytes,
                         hr_error *err)
 {

@@ -280,6 +280,7 @@ struct hr_config {
         int64_t longest;        /* the largest train.seq_len of a stage */
         int64_t batch, seq_len; /* of the recipe: what an evaluation counts batches of */
         int32_t freeze_bytes;   /* of train.freeze, what the recipe freezes in all stages */
+        uint32_t sets; /* keys that a stage of the run sets (config/stages.c); also of one alone */
     } stage;
     /* Bit i: key i was set after hr_config_default. hr_config_adopt uses it. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
@@ -288,6 +289,13 @@ struct hr_config {
     /* Bit i: old key name i (hr_config_renamed) was used after hr_config_default. */
     uint64_t old_names;
 };
+
+/* Sets the keys of a config whose values differ between two others to those of the second. */
+void hr_config_copy_changes(hr_config *config, const hr_config *before, const hr_config *after);
+
+/* Whether a config is one of a stage, and a stage of its run sets this key: then what the recipe or
+ * the command line says of it does not count there, but for train.freeze, which adds. Pure. */
+bool hr_config_stage_sets(const hr_config *config, const char *key);
 
 /* Head width, and number of key-value heads. Pure. */
 int64_t hr_config_head_dim(const hr_config *config);

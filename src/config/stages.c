@@ -35,6 +35,7 @@ static const struct {
     { "data", "data.train" },
 };
 enum { KEYS = sizeof keys / sizeof *keys };
+_Static_assert(KEYS <= 32, "a config has a bit for each");
 
 /* A word "name=value" of a stage. A value with blanks is in quotes. */
 typedef struct {
@@ -347,6 +348,25 @@ const char *hr_stages_text(const char *stages, int32_t index, int32_t *length)
     return text;
 }
 
+/* The keys of all stages in a list that was read before. */
+static uint32_t keys_of(const char *stages)
+{
+    word w = { .at = stages };
+    uint32_t found = 0;
+    bool more = true;
+    while (next_word(&w, &more, NULL) == HR_OK && (more || *w.at))
+        if (more) found |= UINT32_C(1) << find_key(w.name);
+        else w.at++;
+    return found;
+}
+
+bool hr_config_stage_sets(const hr_config *config, const char *key)
+{
+    for (int32_t i = 0; i < KEYS; i++)
+        if (keys[i].key && !strcmp(keys[i].key, key)) return config->stage.sets >> i & 1;
+    return false;
+}
+
 hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *stage,
                              hr_error *err)
 {
@@ -365,6 +385,7 @@ hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *
     stage->stage.batch = config->train.batch;
     stage->stage.seq_len = config->train.seq_len;
     stage->stage.freeze_bytes = (int32_t)strlen(config->train.freeze);
+    stage->stage.sets = keys_of(config->train.stages);
     word w = { .at = item_of(at, index) };
     while (status == HR_OK) {
         status = next_word(&w, &more, &why);
@@ -408,7 +429,9 @@ hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_confi
                        "train.stages, stage %d: begins at step %lld, and the run ends after "
                        "train.steps=%lld",
                        index + 1, (long long)at->first_step, (long long)last);
+    const uint32_t sets = stage->stage.sets;
     memset(&stage->stage, 0, sizeof stage->stage);
+    stage->stage.sets = sets;
     stage->train.stages[0] = 0;
     stage->train.steps = end ? hr_max(end - at->first_step, 1) : 0;
     stage->train.optimizer.lr *= at->lr_scale;

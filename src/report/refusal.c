@@ -199,8 +199,9 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
     hr_stages_put(answer, &style, writer);
     if (answer->stage_count)
-        hr_put(writer, "    keys that it sets itself, such as train.batch, are changed in "
-                       "train.stages\n\n");
+        hr_put(writer,
+               "    keys that stages set, such as train.batch, are changed in train.stages, "
+               "and not tried here\n\n");
     /* A budget is for the process; the machine also needs memory for the kernel. */
     const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
     put_line(writer, "needs at least", answer->minimum_bytes, "");

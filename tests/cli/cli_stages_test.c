@@ -365,7 +365,7 @@ static void what_cannot_be_is_refused(void **state)
         { "\"train.stages=seq_len=8; at_step=9 seq_len=100000\" memory.budget=40MiB",
           "stage 2 of 2, 4 x 100000 tokens from step 9: the run needs at least", HR_NO_FIT },
         { "\"train.stages=seq_len=8; at_step=9 seq_len=120000\"",
-          "one window of train.seq_len=120000", HR_CORRUPT },
+          "one window of a stage with seq_len=120000", HR_CORRUPT },
         { "train.steps=auto \"train.stages=seq_len=8; at_step=9999 seq_len=16\"",
           "stage 2: begins at step 9999, and train.epochs=1 has", HR_USAGE },
         { "\"train.stages=seq_len=8..64 over many steps\"", "is not a range", HR_USAGE },
@@ -387,6 +387,8 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(run("plan ten.yaml memory.budget=21MiB"), HR_NO_FIT);
     assert_non_null(strstr(out, "needs most, and does not fit"));
     assert_non_null(strstr(out, "changes that make it fit"));
+    assert_null(strstr(out, "\n  train.batch=")); /* each stage has its own */
+    assert_null(strstr(out, "\n  train.seq_len="));
     must("train ten.yaml train.steps=37 --out changed");
     assert_int_equal(run("train ten.yaml --out changed \"train.stages=seq_len=4 batch=32\""),
                      HR_USAGE);
