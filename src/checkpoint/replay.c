@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/directory.h"
@@ -308,10 +309,12 @@ static __attribute__((noinline)) hr_status replay_in(hr_memory *memory, const ch
         status = hr_path_join(folder, "adapter_model.safetensors", path, sizeof path, err);
     if (status == HR_OK && hr_file_exists(path))
         status = hr_fail(err, HR_USAGE, "%.300s: exists; name another folder", path);
+    const bool is_new = status == HR_OK && !hr_file_exists(folder);
     if (status == HR_OK) status = hr_directory_make(folder, err);
     if (status == HR_OK) status = write_weights(&r, folder, &rank, modules);
     if (status == HR_OK) status = write_config(&r, folder, rank);
     hr_file_abort(&r.out);
+    if (status != HR_OK && is_new) rmdir(folder); /* unless something is in it */
     hr_stored_close(&r.capture);
     hr_stored_close(&r.adapter);
     return status;

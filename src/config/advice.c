@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config/config_keys.h"
 #include "config/config_value.h"
@@ -58,12 +59,27 @@ bool hr_config_advise(const char *key, const char *value, char text[HR_ADVICE_BY
     return true;
 }
 
+/* Another spelling of a truth value that the key accepts, or null. */
+static const char *truth_of(const char *key, const char *value)
+{
+    static const char *const words[][2] = { { "true", "true" },   { "yes", "true" },
+                                            { "on", "true" },     { "1", "true" },
+                                            { "false", "false" }, { "no", "false" },
+                                            { "off", "false" },   { "0", "false" } };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcasecmp(value, words[i][0]) && accepts(key, words[i][1])) return words[i][1];
+    return NULL;
+}
+
 void hr_config_advise_value(const hr_config_row *row, const char *value, char text[HR_ADVICE_BYTES])
 {
     char here[HR_FOREIGN_VALUE_BYTES];
     const hr_foreign_row *of;
     *text = 0;
     if (row->key.type != HR_KEY_CHOICE || !*value) return;
+    const char *truth = truth_of(row->key.name, value);
+    if (truth) snprintf(text, HR_ADVICE_BYTES, ": use %s", truth);
+    if (truth) return;
     for (int32_t i = 0; (of = hr_foreign_at(i)); i++) {
         if (!of->key || !of->values || strcmp(of->key, row->key.name) != 0 ||
             !hr_foreign_value(of, value, here))

@@ -33,7 +33,9 @@ static bool parse_number(const hr_key *key, const char *text, hr_config_member *
     const bool read = key->type == HR_KEY_BYTES
                           ? hr_bytes_parse(text, &value->integer, NULL) == HR_OK
                           : hr_integer_parse(text, &value->integer);
-    return read && in_range(key, (double)value->integer);
+    /* Not rounded: 2^53 + 1 would be 2^53. */
+    return read && in_range(key, (double)value->integer) &&
+           (key->high > 0x1p62 || value->integer <= (int64_t)key->high);
 }
 
 static bool parse_text(const hr_config_row *row, const char *text, hr_config_member *value)

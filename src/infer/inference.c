@@ -262,15 +262,22 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
         describe(s);
         return HR_OK;
     }
-    char there[64], wanted[64];
+    /* What is not the arena, such as planning, no other option makes smaller. */
+    hr_account rest = plan->process;
+    char there[64], wanted[64], others[192] = "";
+    hr_account_regions(&base, regions, sizeof regions / sizeof *regions, s->threads,
+                       hr_cpu_rung_name(s->cpu_mask), 0, &rest);
     const bool may_store = s->config.stored_weights != s->config.model.weights;
-    return hr_fail(
-        err, HR_NO_FIT,
-        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, %s%sor "
-        "--dtype bf16",
-        s->request->folder, (long long)s->config.train.seq_len, tokens,
-        hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead,
-        has_away(s) ? "" : "--weights-in file, ", may_store ? "--weights auto, " : "");
+    if (hr_account_needed(budget, base.page_bytes, rest.bytes, s->threads, has_away(s)) <=
+        available)
+        snprintf(others, sizeof others, ", or try %s%s%s%s", instead,
+                 has_away(s) ? "" : ", --weights-in file", may_store ? ", --weights auto" : "",
+                 s->config.train.dtype == HR_FORMAT_BF16 ? "" : ", --dtype bf16");
+    return hr_fail(err, HR_NO_FIT,
+                   "%s and %lld %s need at least %s, %s are available; use --budget %lld%s",
+                   s->request->folder, (long long)s->config.train.seq_len, tokens,
+                   hr_bytes_print(needed, wanted), hr_bytes_print(available, there),
+                   (long long)needed, others);
 }
 
 /* ---- the run */

@@ -81,15 +81,18 @@ hr_status hr_verify_set(const char *const *paths, int32_t count, hr_verify_set_r
                         hr_error *err)
 {
     hr_verify_report one;
-    hr_error own;
+    hr_error own, why;
     kept_list first = { .count = 0 };
     hr_verify_set_report set = { .plan_count = count };
     if (!err) err = &own;
     hr_status status = open_kept(paths[0], &first, err);
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         kept_list next = { .count = 0 };
-        status = hr_verify_file(paths[i], &one, err);
-        if (status != HR_OK) break;
+        status = hr_verify_file(paths[i], &one, &why);
+        if (status != HR_OK) {
+            (void)hr_fail(err, status, "%.300s: %.600s", paths[i], why.message);
+            break;
+        }
         if (one.arena_bytes > set.arena_bytes) set.arena_bytes = one.arena_bytes;
         if (one.process_bytes > set.process_bytes) set.process_bytes = one.process_bytes;
         status = open_kept(paths[i], &next, err);

@@ -260,9 +260,13 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
 {
     const hr_config *config = trainer->config;
     const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
-    if (config->train.bad_steps == HR_BAD_STEPS_STOP || (!rewinds && trainer->executor.committed) ||
-        trainer->state.bad_steps >= config->train.bad_steps_max)
+    if (config->train.bad_steps == HR_BAD_STEPS_STOP || (!rewinds && trainer->executor.committed))
         return HR_DIVERGED;
+    if (trainer->state.bad_steps >= config->train.bad_steps_max) {
+        const hr_error why = err ? *err : (hr_error){ .status = HR_DIVERGED };
+        return hr_fail(err, HR_DIVERGED, "after %lld bad steps (train.bad_steps_max), %s",
+                       (long long)trainer->state.bad_steps, why.message);
+    }
     trainer->state.bad_steps++;
     if (rewinds) return hr_trainer_rewind(trainer, err);
     char line[HR_ERROR_BYTES];

@@ -424,6 +424,11 @@ static hr_status check_tokens(const prepare *p, const hr_documents *documents,
                               const hr_text_part *part)
 {
     if (part->tokens > 0) return HR_OK;
+    if (p->desc->valid && strchr(p->desc->valid->name, '%'))
+        return hr_fail(p->err, HR_CORRUPT,
+                       "%s: no document is left: a share holds out whole documents; use another "
+                       "share, or data.valid=FILE",
+                       documents->name);
     return hr_fail(p->err, HR_CORRUPT, "%s: %s: use %s=FILE with a file that has %s",
                    documents->name,
                    have_words(p) ? "has only white space" : "has no document with text",

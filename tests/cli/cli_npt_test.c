@@ -163,6 +163,7 @@ static void captured_tokens_are_replayed_and_merged(void **state)
         assert_int_equal(run("adapter merge base npt%d other", f), HR_USAGE);
     }
     assert_int_equal(run("adapter replay npt0 base/model.safetensors other"), HR_CORRUPT);
+    assert_int_equal(access("other", F_OK), -1); /* nothing is left */
     assert_int_equal(run("adapter capture base npt0 other --prompt ab --positions 3"), HR_USAGE);
     assert_int_equal(run("adapter capture base npt0 tokens0 --prompt ab"), HR_OK);
     assert_int_equal(run("adapter capture base npt0 npt0/npt_model.safetensors --prompt ab"),

@@ -302,6 +302,13 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
           "\"99999999999999999999\"" },
         { "train.threads", "many",
           "train.threads takes an integer from 0 to 256 threads, or auto; got \"many\"" },
+        { "train.seed", "9007199254740993",
+          "train.seed takes an integer from 0 to 9,007,199,254,740,992; got "
+          "\"9007199254740993\"" },
+        { "model.tie_embeddings", "True",
+          "model.tie_embeddings takes one of auto, false, true; got \"True\": use true" },
+        { "model.tie_embeddings", "no",
+          "model.tie_embeddings takes one of auto, false, true; got \"no\": use false" },
         { "model.dropout", "0.999999999",
           "model.dropout takes a number from 0 to 0.999; got \"0.999999999\"" },
         { "train.optimizer.beta1", "1",

@@ -325,7 +325,7 @@ static void every_invalid_request_is_one_error_sentence(void **state)
         { "out --prompt x --threads 5000", "from 0 to 256", HR_USAGE },
         { "out --prompt x --threads 999999999999", "got 999999999999", HR_USAGE },
         { "out --prompt x --threads 257", "got 257", HR_USAGE },
-        { "out --prompt x --budget 1", "need at least", HR_NO_FIT },
+        { "out --prompt x --budget 1", "are available; use --budget ", HR_NO_FIT },
     };
     char many[300] = "out --prompt x";
     for (int32_t i = 0; i <= HR_STOPS_MAX; i++) strcat(many, " --stop x");
