@@ -76,6 +76,9 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
     const int64_t T = config->train.seq_len, most = micro * T;
     int32_t count = 0;
     tiles[count++] = 0;
+    /* The products keep whole gradients of layer inputs and outputs: a tile then makes a step
+     * larger, by more than the model of its costs knows (fit_test). */
+    if (config->memory.product_norm) return count;
     for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
         count = append((micro >> i) * T, most, tiles, count);
     count = append(T, most, tiles, count);
