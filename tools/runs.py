@@ -136,7 +136,7 @@ class Run:
 
     def lines(self):
         lines = []
-        for text in self.log.read_text(encoding="utf-8").splitlines():
+        for text in self.log.read_text(encoding="utf-8").split("\n")[:-1]:  # samples have U+0085
             line = json.loads(text)
             line.pop("clock", None)
             if "arena_bytes_planned" in line:

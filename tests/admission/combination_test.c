@@ -34,11 +34,9 @@ static void read_preset(const char *path, int64_t budget)
     config.memory.budget = budget;
 }
 
-/* Sets the first change of a refusal, which then fits at the bytes it promised. */
-static void apply_first(char words[HR_PLAN_CHANGE_BYTES])
+static void set_words(char words[HR_PLAN_CHANGE_BYTES])
 {
     hr_error err;
-    const int64_t promised = details.changes[0].bytes;
     char *left = words;
     for (char *word = strtok_r(words, " ", &left); word; word = strtok_r(NULL, " ", &left)) {
         char *value = strchr(word, '=');
@@ -48,6 +46,13 @@ static void apply_first(char words[HR_PLAN_CHANGE_BYTES])
         if (hr_config_set(&config, word, value + (*value == '\''), &err) != HR_OK)
             fail_msg("%s", err.message);
     }
+}
+
+/* Sets the first change of a refusal, which then fits at the bytes it promised. */
+static void apply_first(char words[HR_PLAN_CHANGE_BYTES])
+{
+    const int64_t promised = details.changes[0].bytes;
+    set_words(words);
     assert_int_equal(plan(), HR_OK);
     assert_int_equal(answer.minimum_bytes, promised);
 }
@@ -86,6 +91,30 @@ static void a_format_takes_the_place_of_a_gentler_one(void **state)
     apply_first(words);
 }
 
+/* A change alters what the processes of all stages share, and which of them needs most. */
+static void changes_of_a_run_of_stages_need_the_bytes_that_are_said(void **state)
+{
+    (void)state;
+    enum { BUDGET = 560000000, CHANGES_MOST = 5 };
+    static hr_plan_details said;
+    read_preset(HR_SOURCE "/presets/pythia-70m-length-warmup.yaml", BUDGET);
+    assert_int_equal(plan(), HR_NO_FIT);
+    said = details;
+    assert_true(said.change_count >= CHANGES_MOST);
+    for (int32_t i = 0; i < CHANGES_MOST; i++) {
+        char words[HR_PLAN_CHANGE_BYTES];
+        snprintf(words, sizeof words, "%s", said.changes[i].what);
+        print_message("  %s: %lld bytes\n", words, (long long)said.changes[i].bytes);
+        assert_null(strstr(words, "train.seq_len")); /* each stage has its own */
+        read_preset(HR_SOURCE "/presets/pythia-70m-length-warmup.yaml", BUDGET);
+        set_words(words);
+        assert_int_equal(plan(), HR_OK);
+        config.memory.budget = 1;
+        assert_int_equal(plan(), HR_NO_FIT);
+        assert_int_equal(answer.minimum_bytes, said.changes[i].bytes);
+    }
+}
+
 /* Its micro-batch of 1 stays. */
 static void the_run_without_savings_keeps_what_the_recipe_sets(void **state)
 {
@@ -101,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frozen_weights_are_combined_with_their_format),
         cmocka_unit_test(a_format_takes_the_place_of_a_gentler_one),
+        cmocka_unit_test(changes_of_a_run_of_stages_need_the_bytes_that_are_said),
         cmocka_unit_test(the_run_without_savings_keeps_what_the_recipe_sets),
     };
     return cmocka_run_group_tests(tests, 0, 0);

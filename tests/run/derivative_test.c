@@ -97,7 +97,7 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
 static double relative_error(rig *r, double loss, int32_t p, int32_t direction,
                              const double *gradient, double size, int32_t *kinks)
 {
-    static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4, 1e-4 };
+    static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5 };
     const int64_t count = rig_elements(&r->compiled.program.params[p]);
     float *from = malloc((size_t)count * sizeof *from);
     double slope = 0, norm = 0, best = INFINITY, left = 0, right = 0;
