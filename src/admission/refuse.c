@@ -70,7 +70,7 @@ typedef struct {
     int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
     bool lacking[HR_LEVERS_MOST];  /* levers that are not enough alone */
     hr_config tried;
-    hr_config changed;    /* of a run of stages, with what is tried */
+    hr_config *changed;   /* the recipe of a run of stages, with what is tried; else null */
     hr_refuse_memo *memo; /* or null */
     bool cut;             /* the limit of work left a change untried, with a memo */
     offer *least;         /* with a memo: of those that do not fit */
@@ -174,26 +174,43 @@ static int32_t entry_of(refusing *r, const char *what)
 
 /* ---- what is tried, in a run of stages */
 
-/* Takes r->tried as a change of the whole run: r->changed is its recipe, and `own` what its stages
+/* The recipe to change, in a region: another config on the stack would exceed what is planned. Null
+ * without stages. */
+static hr_config *open_changed(const hr_admission_machine *machine, const hr_admission *admission)
+{
+    hr_error ignored;
+    hr_region region = { 0 };
+    if (!admission->share) return NULL;
+    const hr_status status = machine->open(machine->context, "a changed recipe", sizeof(hr_config),
+                                           false, &region, &ignored);
+    return status == HR_OK ? hr_region_take(&region, 1, sizeof(hr_config)) : NULL;
+}
+
+/* Takes r->tried as a change of the whole run: *r->changed is its recipe, and `own` what its stages
  * have in common. Returns whether it is one. */
 static bool change_run(refusing *r, hr_admission_share *own)
 {
     hr_error ignored;
-    r->changed = *r->admission->share->recipe;
-    hr_config_copy_changes(&r->changed, r->config, &r->tried);
-    return hr_stages_share(r->machine, &r->changed, &r->tried, own, &ignored) == HR_OK;
+    *r->changed = *r->admission->share->recipe;
+    hr_config_copy_changes(r->changed, r->config, &r->tried);
+    return hr_stages_share(r->machine, r->changed, &r->tried, own, &ignored) == HR_OK;
 }
 
-/* Bytes of a stage of r->changed, which is then in r->tried. */
-static int64_t plan_stage(refusing *r, int32_t index, bool exact)
+/* Sets r->tried to a stage of *r->changed. */
+static bool take_stage(refusing *r, int32_t index)
 {
     hr_error ignored;
-    if (hr_config_at_stage(&r->changed, index, &r->tried, &ignored) != HR_OK) return INT64_MAX;
+    return hr_config_at_stage(r->changed, index, &r->tried, &ignored) == HR_OK;
+}
+
+static int64_t plan_stage(refusing *r, int32_t index, bool exact)
+{
+    if (!take_stage(r, index)) return INT64_MAX;
     return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
 }
 
-/* Bytes of the stage that needs most in the run as it is, in r->changed. If they are enough, of any
- * stage: after a change another one may need most. */
+/* Bytes of the stage that needs most in the run as it is, in *r->changed. If they are enough, of
+ * any stage: after a change another one may need most. */
 static int64_t plan_run(refusing *r, bool exact)
 {
     const int32_t worst = r->config->stage.index, count = r->config->stage.count;
@@ -207,16 +224,14 @@ static int64_t plan_run(refusing *r, bool exact)
 /* Bytes of r->tried, as hr_admit_minimum. */
 static int64_t plan_tried(refusing *r, bool exact)
 {
-    hr_error ignored;
     hr_admission_share own;
     const hr_admission_share *share = r->admission->share;
-    if (!share) return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
-    const bool is_run = change_run(r, &own);
+    if (!r->changed) return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
+    if (!change_run(r, &own)) return INT64_MAX;
     r->admission->share = &own;
-    const int64_t bytes = is_run ? plan_run(r, exact) : INT64_MAX;
+    const int64_t bytes = plan_run(r, exact);
     r->admission->share = share;
-    const int32_t worst = r->config->stage.index;
-    return hr_config_at_stage(&r->changed, worst, &r->tried, &ignored) == HR_OK ? bytes : INT64_MAX;
+    return take_stage(r, r->config->stage.index) ? bytes : INT64_MAX;
 }
 
 /* Step seconds of the fastest plan of r->tried; below 0: there is none. */
@@ -224,15 +239,13 @@ static double fastest_of(refusing *r)
 {
     hr_error ignored;
     hr_admission_share own;
-    double seconds;
+    double seconds = -1;
     const hr_admission_share *share = r->admission->share;
-    if (share && !change_run(r, &own)) return -1;
-    hr_status status = share ? hr_config_at_stage(&r->changed, r->config->stage.index, &r->tried,
-                                                  &ignored)
-                             : HR_OK;
-    if (share) r->admission->share = &own;
-    if (status == HR_OK)
-        status = hr_admit_other(r->machine, &r->tried, r->admission, &seconds, &ignored);
+    const bool is_run = r->changed != NULL;
+    if (is_run && !(change_run(r, &own) && take_stage(r, r->config->stage.index))) return -1;
+    if (is_run) r->admission->share = &own;
+    const hr_status status = hr_admit_other(r->machine, &r->tried, r->admission, &seconds,
+                                            &ignored);
     r->admission->share = share;
     return status == HR_OK ? seconds : -1;
 }
@@ -316,11 +329,14 @@ static void insert(ranking *list, const offer *made)
     list->count = (int32_t)hr_min(list->count + 1, HR_PLAN_CHANGES_MOST);
 }
 
-/* Enters a change that fits. Its bytes are found exactly. */
-static void offer_fitting(refusing *r, const pick *picks, int32_t count)
+/* Enters a change that fits. Its bytes are found exactly. Returns false if another stage then does
+ * not fit. */
+static bool offer_fitting(refusing *r, const pick *picks, int32_t count)
 {
     offer made;
-    if (fits(r, picks, count, true, &made)) insert(&r->fitting, &made);
+    const bool enough = fits(r, picks, count, true, &made);
+    if (enough) insert(&r->fitting, &made);
+    return enough;
 }
 
 /* Enters a change that is not enough alone. One that saves nothing is entered only if people expect
@@ -363,7 +379,7 @@ static void try_lever(refusing *r, int32_t index)
     const bool enough = fits(r, &chosen, 1, false, &made);
     r->first[index] = made.change.bytes;
     if (enough) {
-        offer_fitting(r, &chosen, 1);
+        r->lacking[index] = !offer_fitting(r, &chosen, 1);
         return;
     }
     int32_t low = 2, high = steps;
@@ -379,7 +395,7 @@ static void try_lever(refusing *r, int32_t index)
         else low = chosen.step + 1;
     }
     chosen.step = high;
-    offer_fitting(r, &chosen, 1);
+    r->lacking[index] = !offer_fitting(r, &chosen, 1);
 }
 
 /* Plans the first step of a lever that is not enough alone, if it saves as much as is worth a place
@@ -502,7 +518,7 @@ static void combine(refusing *r, hr_loss dearest, bool rounds)
         if (!enough && c.count > before) enough = add_enabled(r, &c, i);
         if (!enough) continue;
         c.count = thin(r, c.picks, c.count);
-        offer_fitting(r, c.picks, c.count);
+        (void)offer_fitting(r, c.picks, c.count);
         return;
     }
 }
@@ -611,6 +627,7 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                    .config = config,
                    .admission = admission,
                    .cache = open_cache(machine),
+                   .changed = open_changed(machine, admission),
                    .names = &names,
                    .minimum = admission->answer.minimum_bytes,
                    .has_file = admission->has_file,
@@ -672,6 +689,7 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
                    .config = config,
                    .admission = admission,
                    .cache = memo->cache,
+                   .changed = open_changed(machine, admission),
                    .names = &names,
                    .minimum = admission->answer.minimum_bytes,
                    .has_file = admission->has_file,
