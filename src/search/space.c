@@ -59,12 +59,15 @@ int32_t hr_fit_chunks(const hr_config *config, int64_t micro, int64_t chunks[HR_
     return count;
 }
 
+/* With a norm from products no tile is tried: a gradient that is the sum of tiles cannot wait for
+ * its update, and stays whole until then. The costs outside of layers, which are measured without
+ * tiles, lack that. */
 int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[HR_FIT_TILES_MOST])
 {
     const int64_t T = config->train.seq_len, unit = hr_strategy_unit(T, micro), most = micro * T;
     int32_t count = 0;
     tiles[count++] = 0;
-    if (hr_family_of(config)->traits & HR_HAS_STATES) return count;
+    if (hr_family_of(config)->traits & HR_HAS_STATES || config->memory.product_norm) return count;
     for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
         count = append(legal(most >> i, unit), most, tiles, count);
     return append(legal(1, unit), most, tiles, count);
@@ -76,8 +79,6 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
     const int64_t T = config->train.seq_len, most = micro * T;
     int32_t count = 0;
     tiles[count++] = 0;
-    /* The products keep whole gradients of layer inputs and outputs: a tile then makes a step
-     * larger, by more than the model of its costs knows (fit_test). */
     if (config->memory.product_norm) return count;
     for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
         count = append((micro >> i) * T, most, tiles, count);

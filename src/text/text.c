@@ -424,7 +424,8 @@ static hr_status check_tokens(const prepare *p, const hr_documents *documents,
                               const hr_text_part *part)
 {
     if (part->tokens > 0) return HR_OK;
-    if (p->desc->valid && strchr(p->desc->valid->name, '%'))
+    const char *valid = p->desc->valid ? p->desc->valid->name : "";
+    if (*valid && valid[strlen(valid) - 1] == '%')
         return hr_fail(p->err, HR_CORRUPT,
                        "%s: no document is left: a share holds out whole documents; use another "
                        "share, or data.valid=FILE",
