@@ -29,13 +29,14 @@ wheel:
 check:
 	./check
 
-# The same tests with larger counts, and then under the sanitizers.
+# Those tests that draw random cases with larger counts, and then all under the sanitizers.
 check-full: full dev tsan deb wheel
 
+full soak: LABEL = -L counted
 full soak dev tsan:
 	cmake --preset $@
 	cmake --build build/$@
-	$(TEST) --test-dir build/$@
+	$(TEST) --test-dir build/$@ $(LABEL)
 
 # What reads files of others against any bytes, ten minutes each.
 fuzz:
