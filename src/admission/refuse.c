@@ -5,22 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admission/changes.h"
 #include "admission/format_loss.h"
 #include "admission/levers.h"
 #include "admission/savings.h"
-#include "admission/stages.h"
-#include "base/account.h"
 #include "base/checked.h"
 #include "base/words.h"
 #include "base/writer.h"
-#include "search/proxy_cache.h"
 
-/* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone, for
- * those together, and for their time. Work is counted and not timed, so that equal recipes get
- * equal answers. About 2e9 take a second of one core of a 2-core Intel Xeon (model 207). */
-static const int64_t memo_work_most = INT64_C(2000000000); /* for all devices of a list */
-static const int64_t singles_work_most = INT64_C(2900000000),
-                     together_work_most = INT64_C(3100000000), work_most = INT64_C(3100000000);
+/* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone; then
+ * also for those together and for their time; for all devices of a list. About 2e9 take a second of
+ * one core of a 2-core Intel Xeon (model 207). */
+static const int64_t singles_work_most = INT64_C(2900000000), work_most = INT64_C(3100000000),
+                     memo_work_most = INT64_C(2000000000);
 
 enum {
     PICKS_MOST = 10,  /* levers of a combination */
@@ -56,24 +53,16 @@ typedef struct {
 } ranking;
 
 typedef struct {
-    const hr_admission_machine *machine;
+    hr_changes changes;
     const hr_config *config;
-    hr_admission *admission;
-    hr_proxy_cache *cache; /* or null */
     const hr_lever *levers;
     const hr_lever_names *names;
     int32_t lever_count;
     int64_t minimum;
-    bool has_file;       /* the recipe's program has values in a file */
-    double free_seconds; /* step of the fastest plan without a budget; below 0: unknown */
-    int64_t work_most;
+    double free_seconds;           /* step of the fastest plan without a budget; below 0: unknown */
     int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
     bool lacking[HR_LEVERS_MOST];  /* levers that are not enough alone */
-    hr_config tried;
-    hr_config *changed;   /* the recipe of a run of stages, with what is tried; else null */
-    hr_refuse_memo *memo; /* or null */
-    bool cut;             /* the limit of work left a change untried, with a memo */
-    offer *least;         /* with a memo: of those that do not fit */
+    offer *least;                  /* or null: of those that do not fit */
     ranking fitting, partial;
     hr_writer untried;
 } refusing;
@@ -102,14 +91,15 @@ static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made
 {
     hr_writer writer = { made->change.what, sizeof made->change.what };
     hr_writer price = { made->change.price, sizeof made->change.price };
-    r->tried = *r->config;
+    r->changes.tried = *r->config;
     *made = (offer){ .change.untimed = true,
                      .rank = { .count = count, .loss = HR_LOSS_NOTHING, .kept = 1 } };
     memcpy(made->rank.picks, picks, (size_t)count * sizeof *picks);
     for (int32_t i = 0; i < count; i++) {
         char value[HR_LEVER_VALUE_BYTES];
         const hr_lever *lever = &r->levers[picks[i].lever];
-        const double kept = hr_lever_apply(lever, r->names, picks[i].step, &r->tried, value);
+        const double kept = hr_lever_apply(lever, r->names, picks[i].step, &r->changes.tried,
+                                           value);
         if (kept == 0) return false;
         hr_put(&writer, "%s%s=%s", i ? " " : "", lever->key, value);
         if (*lever->price && !strstr(made->change.price, lever->price))
@@ -117,162 +107,8 @@ static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made
         made->rank.loss = (hr_loss)hr_max(made->rank.loss, lever->loss);
         made->rank.kept *= kept;
     }
-    put_loss(&price, r->config, &r->tried);
+    put_loss(&price, r->config, &r->changes.tried);
     return !writer.cut;
-}
-
-/* Bytes that the process of a recipe may use. A change makes no state larger: a recipe whose states
- * all stay in memory has no file after it. */
-static int64_t available_to(const refusing *r, const hr_config *config)
-{
-    const bool files = config->memory.moments == HR_PLACE_FILE;
-    const bool has_file = (files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE)) ||
-                          config->memory.weights == HR_PLACE_FILE ||
-                          config->memory.spill == HR_SPILL_AUTO;
-    return hr_account_process(config->memory.budget, r->machine->process.page_bytes,
-                              r->admission->answer.available_bytes,
-                              r->admission->compiled.plan.process.threads, has_file);
-}
-
-/* ---- what is known of other devices */
-
-/* Machines whose plans have the same bytes: all cards, where the recipe has the same format. */
-static const void *tag_of(const hr_admission_machine *machine, const hr_config *config)
-{
-    static const char cards[2] = "";
-    if (!machine->device) return NULL;
-    if (!hr_admission_is_card(machine)) return machine->device->device;
-    return &cards[config->train.dtype == HR_FORMAT_BF16];
-}
-
-static bool lacks_format(const refusing *r)
-{
-    const bool bf16 = r->tried.train.dtype == HR_FORMAT_BF16;
-    const hr_device_choice *device = r->machine->device;
-    return device && !hr_device_has(device->device, bf16 ? HR_DEVICE_BF16 : HR_DEVICE_FP32);
-}
-
-/* The entry of a change; -1 if there is no room for it. */
-static int32_t entry_of(refusing *r, const char *what)
-{
-    hr_refuse_memo *memo = r->memo;
-    const void *tag = tag_of(r->machine, r->config);
-    const int64_t file_budget = r->config->memory.file_budget;
-    for (int32_t i = 0; i < memo->count; i++)
-        if (memo->known[i].tag == tag && memo->known[i].file_budget == file_budget &&
-            !strcmp(memo->known[i].what, what))
-            return i;
-    if (memo->count == HR_REFUSE_KNOWN_MOST) return -1;
-    memo->known[memo->count].tag = tag;
-    memo->known[memo->count].file_budget = file_budget;
-    memo->known[memo->count].low = 0;
-    memo->known[memo->count].high = INT64_MAX;
-    memo->known[memo->count].exact = 0;
-    snprintf(memo->known[memo->count].what, HR_PLAN_CHANGE_BYTES, "%s", what);
-    return memo->count++;
-}
-
-/* ---- what is tried, in a run of stages */
-
-/* The recipe to change, in a region: another config on the stack would exceed what is planned. Null
- * without stages. */
-static hr_config *open_changed(const hr_admission_machine *machine, const hr_admission *admission)
-{
-    hr_error ignored;
-    hr_region region = { 0 };
-    if (!admission->share) return NULL;
-    const hr_status status = machine->open(machine->context, "a changed recipe", sizeof(hr_config),
-                                           false, &region, &ignored);
-    return status == HR_OK ? hr_region_take(&region, 1, sizeof(hr_config)) : NULL;
-}
-
-/* Takes r->tried as a change of the whole run: *r->changed is its recipe, and `own` what its stages
- * have in common. Returns whether it is one. */
-static bool change_run(refusing *r, hr_admission_share *own)
-{
-    hr_error ignored;
-    *r->changed = *r->admission->share->recipe;
-    hr_config_copy_changes(r->changed, r->config, &r->tried);
-    return hr_stages_share(r->machine, r->changed, &r->tried, own, &ignored) == HR_OK;
-}
-
-/* Sets r->tried to a stage of *r->changed. */
-static bool take_stage(refusing *r, int32_t index)
-{
-    hr_error ignored;
-    return hr_config_at_stage(r->changed, index, &r->tried, &ignored) == HR_OK;
-}
-
-static int64_t plan_stage(refusing *r, int32_t index, bool exact)
-{
-    if (!take_stage(r, index)) return INT64_MAX;
-    return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
-}
-
-/* Bytes of the stage that needs most in the run as it is, in *r->changed. If they are enough, of
- * any stage: after a change another one may need most. */
-static int64_t plan_run(refusing *r, bool exact)
-{
-    const int32_t worst = r->config->stage.index, count = r->config->stage.count;
-    int64_t most = plan_stage(r, worst, exact);
-    for (int32_t i = 0; i < count && exact && most <= available_to(r, &r->tried); i++)
-        if (i != worst && plan_stage(r, i, false) > most)
-            most = hr_max(most, plan_stage(r, i, true));
-    return most;
-}
-
-/* Bytes of r->tried, as hr_admit_minimum. */
-static int64_t plan_tried(refusing *r, bool exact)
-{
-    hr_admission_share own;
-    const hr_admission_share *share = r->admission->share;
-    if (!r->changed) return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
-    if (!change_run(r, &own)) return INT64_MAX;
-    r->admission->share = &own;
-    const int64_t bytes = plan_run(r, exact);
-    r->admission->share = share;
-    return take_stage(r, r->config->stage.index) ? bytes : INT64_MAX;
-}
-
-/* Step seconds of the fastest plan of r->tried; below 0: there is none. */
-static double fastest_of(refusing *r)
-{
-    hr_error ignored;
-    hr_admission_share own;
-    double seconds = -1;
-    const hr_admission_share *share = r->admission->share;
-    const bool is_run = r->changed != NULL;
-    if (is_run && !(change_run(r, &own) && take_stage(r, r->config->stage.index))) return -1;
-    if (is_run) r->admission->share = &own;
-    const hr_status status = hr_admit_other(r->machine, &r->tried, r->admission, &seconds,
-                                            &ignored);
-    r->admission->share = share;
-    return status == HR_OK ? seconds : -1;
-}
-
-/* ---- planning what is tried */
-
-/* Bytes of r->tried, as hr_admit_minimum. What a device has shown is not planned for the next. */
-static int64_t minimum_of(refusing *r, const char *what, bool exact)
-{
-    const int64_t available = available_to(r, &r->tried);
-    if (!r->memo) return plan_tried(r, exact);
-    if (lacks_format(r)) return INT64_MAX;
-    const int32_t i = entry_of(r, what);
-    const int64_t low = i < 0 ? 0 : r->memo->known[i].low;
-    const int64_t high = i < 0 ? INT64_MAX : r->memo->known[i].high;
-    if (high <= available) return high;
-    if (low > available) return low;
-    if (r->memo->work >= r->work_most) {
-        r->cut = true;
-        return INT64_MAX;
-    }
-    const int64_t before = r->admission->work;
-    const int64_t bytes = plan_tried(r, false);
-    r->memo->work += r->admission->work - before;
-    if (i >= 0 && bytes <= available) r->memo->known[i].high = bytes;
-    if (i >= 0 && bytes > available) r->memo->known[i].low = hr_max(low, bytes);
-    return bytes;
 }
 
 /* Keeps the change that needs the least of those that do not fit. */
@@ -291,17 +127,12 @@ static bool fits(refusing *r, const pick *picks, int32_t count, bool exact, offe
         made->change.bytes = INT64_MAX;
         return false;
     }
-    made->change.bytes = minimum_of(r, made->change.what, exact);
+    made->change.bytes = hr_changes_minimum(&r->changes, made->change.what, exact);
     made->change.gained_bytes = r->minimum - made->change.bytes;
     made->change.changes_mathematics = made->rank.loss > HR_LOSS_NOTHING;
-    if (made->change.bytes <= available_to(r, &r->tried)) return true;
+    if (made->change.bytes <= hr_changes_available(&r->changes, &r->changes.tried)) return true;
     note_least(r, made);
     return false;
-}
-
-static bool tired(const refusing *r)
-{
-    return !r->memo && r->admission->work >= r->work_most; /* with a memo, minimum_of limits it */
 }
 
 /* ---- the rankings */
@@ -371,7 +202,7 @@ static void try_lever(refusing *r, int32_t index)
     r->first[index] = UNKNOWN;
     r->lacking[index] = false;
     if (steps == 0) return;
-    if (tired(r)) {
+    if (hr_changes_are_over(&r->changes)) {
         say_untried(r, index);
         return;
     }
@@ -385,11 +216,11 @@ static void try_lever(refusing *r, int32_t index)
     int32_t low = 2, high = steps;
     chosen.step = steps;
     const bool in_vain = steps == 1 || made.change.gained_bytes <= 0;
-    if (in_vain || tired(r) || !fits(r, &chosen, 1, false, &made)) {
+    if (in_vain || hr_changes_are_over(&r->changes) || !fits(r, &chosen, 1, false, &made)) {
         r->lacking[index] = true;
         return;
     }
-    while (low < high && !tired(r)) {
+    while (low < high && !hr_changes_are_over(&r->changes)) {
         chosen.step = low + (high - low) / 2;
         if (fits(r, &chosen, 1, false, &made)) high = chosen.step;
         else low = chosen.step + 1;
@@ -406,7 +237,7 @@ static void try_exactly(refusing *r, int32_t index, bool much)
     const bool saves_much = r->first[index] < r->minimum - r->minimum / WORTH_PART;
     if (!r->lacking[index] || saves_much != much) return;
     r->lacking[index] = false;
-    if (tired(r)) {
+    if (hr_changes_are_over(&r->changes)) {
         say_untried(r, index);
         return;
     }
@@ -429,7 +260,7 @@ static int32_t find_key(const refusing *r, const pick *picks, int32_t count, int
 static int32_t thin(refusing *r, pick *picks, int32_t count)
 {
     offer made;
-    for (int32_t i = count - 1; i >= 0 && count > 1 && !tired(r); i--) {
+    for (int32_t i = count - 1; i >= 0 && count > 1 && !hr_changes_are_over(&r->changes); i--) {
         pick fewer[PICKS_MOST];
         memcpy(fewer, picks, sizeof fewer);
         memmove(&fewer[i], &fewer[i + 1], (size_t)(count - 1 - i) * sizeof *fewer);
@@ -453,7 +284,7 @@ typedef struct {
 static bool add_lever(refusing *r, combination *c, int32_t lever, int32_t steps)
 {
     bool useful = false;
-    for (int32_t step = 1; step <= steps && !tired(r); step++) {
+    for (int32_t step = 1; step <= steps && !hr_changes_are_over(&r->changes); step++) {
         offer made;
         c->picks[c->count] = (pick){ lever, step };
         /* the first lever alone is known, and does not fit */
@@ -480,11 +311,13 @@ static bool add_lever(refusing *r, combination *c, int32_t lever, int32_t steps)
 static bool add_enabled(refusing *r, combination *c, int32_t end)
 {
     offer made;
-    for (int32_t i = 0; i < end && c->count < PICKS_MOST && !tired(r); i++) {
+    for (int32_t i = 0; i < end && c->count < PICKS_MOST && !hr_changes_are_over(&r->changes);
+         i++) {
         if (r->first[i] != UNKNOWN || find_key(r, c->picks, c->count, i) < c->count) continue;
         if (hr_lever_steps(&r->levers[i], r->config, r->names)) continue;
         if (!apply_all(r, c->picks, c->count, &made)) continue;
-        if (add_lever(r, c, i, hr_lever_steps(&r->levers[i], &r->tried, r->names))) return true;
+        if (add_lever(r, c, i, hr_lever_steps(&r->levers[i], &r->changes.tried, r->names)))
+            return true;
     }
     return false;
 }
@@ -513,7 +346,7 @@ static void combine(refusing *r, hr_loss dearest, bool rounds)
         if (r->first[i] == UNKNOWN || r->first[i] >= r->minimum) continue;
         const int32_t before = c.count, same = find_key(r, c.picks, c.count, i);
         bool enough = same < before
-                          ? !tired(r) && replace(r, &c, same, i)
+                          ? !hr_changes_are_over(&r->changes) && replace(r, &c, same, i)
                           : add_lever(r, &c, i, hr_lever_steps(lever, r->config, r->names));
         if (!enough && c.count > before) enough = add_enabled(r, &c, i);
         if (!enough) continue;
@@ -541,16 +374,16 @@ static void price(refusing *r, bool enough, offer *made)
 {
     const int64_t unlimited = INT64_C(1) << 53;
     made->change.untimed = true;
-    if (tired(r)) return;
+    if (hr_changes_are_over(&r->changes)) return;
     if (r->free_seconds < 0) {
-        r->tried = *r->config;
-        r->tried.memory.budget = unlimited;
-        r->free_seconds = fastest_of(r);
+        r->changes.tried = *r->config;
+        r->changes.tried.memory.budget = unlimited;
+        r->free_seconds = hr_changes_seconds(&r->changes);
     }
     offer same;
     if (r->free_seconds < 0 || !apply_all(r, made->rank.picks, made->rank.count, &same)) return;
-    if (!enough) r->tried.memory.budget = unlimited;
-    const double seconds = fastest_of(r);
+    if (!enough) r->changes.tried.memory.budget = unlimited;
+    const double seconds = hr_changes_seconds(&r->changes);
     made->change.untimed = seconds < 0;
     if (seconds >= 0) made->change.seconds_lost = seconds - r->free_seconds;
 }
@@ -606,46 +439,38 @@ static void find_alone(int64_t available, hr_plan_details *details)
               lines + state);
 }
 
-/* Opens a cache of search results. Without it plans take longer. */
-static hr_proxy_cache *open_cache(const hr_admission_machine *machine)
+/* A refusal whose changes that fit go to a list. */
+static void open_refusing(const hr_admission_machine *machine, const hr_config *config,
+                          hr_admission *admission, hr_change_memo *memo, hr_lever_names *names,
+                          hr_plan_change *fitting, refusing *r)
 {
-    hr_error ignored;
-    hr_region region = { 0 };
-    hr_proxy_cache *cache = NULL;
-    hr_status status = machine->open(machine->context, "search results", hr_proxy_cache_bytes(),
-                                     false, &region, &ignored);
-    if (status == HR_OK) status = hr_proxy_cache_place(&region, &cache, &ignored);
-    return status == HR_OK ? cache : NULL;
+    hr_lever_names_of(&admission->compiled.program, names);
+    *r = (refusing){ .config = config,
+                     .names = names,
+                     .minimum = admission->answer.minimum_bytes,
+                     .free_seconds = -1,
+                     .fitting.changes = fitting };
+    hr_changes_open(machine, config, admission, memo, &r->changes);
+    r->levers = hr_levers(&r->lever_count);
 }
 
 void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                hr_admission *admission, hr_plan_details *details)
 {
+    refusing r;
     hr_lever_names names;
-    hr_lever_names_of(&admission->compiled.program, &names);
-    refusing r = { .machine = machine,
-                   .config = config,
-                   .admission = admission,
-                   .cache = open_cache(machine),
-                   .changed = open_changed(machine, admission),
-                   .names = &names,
-                   .minimum = admission->answer.minimum_bytes,
-                   .has_file = admission->has_file,
-                   .free_seconds = -1,
-                   .work_most = singles_work_most,
-                   .fitting.changes = details->changes,
-                   .partial.changes = details->partial,
-                   .untried = { details->untried, sizeof details->untried } };
-    r.levers = hr_levers(&r.lever_count);
+    open_refusing(machine, config, admission, NULL, &names, details->changes, &r);
+    r.partial.changes = details->partial;
+    r.untried = (hr_writer){ details->untried, sizeof details->untried };
     details->untried[0] = 0;
-    find_alone(available_to(&r, config), details);
+    find_alone(hr_changes_available(&r.changes, config), details);
     hr_savings_find(machine, config, admission, details);
+    r.changes.work_most = singles_work_most;
     for (int32_t i = 0; i < r.lever_count; i++) try_lever(&r, i);
     for (int32_t i = 0; i < 2 * r.lever_count; i++)
         try_exactly(&r, i % r.lever_count, i < r.lever_count);
-    r.work_most = together_work_most;
+    r.changes.work_most = work_most;
     combine_levers(&r);
-    r.work_most = work_most;
     price_all(&r, &r.fitting, true);
     price_all(&r, &r.partial, false);
     details->change_count = r.fitting.count;
@@ -654,51 +479,26 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
 
 /* ---- one change for each of several devices */
 
-/* Opens the search results of a memo, or forgets those of other machines. */
-static void use_cache(const hr_admission_machine *machine, const hr_config *config,
-                      hr_refuse_memo *memo)
-{
-    if (!memo->cache) memo->cache = open_cache(machine);
-    else if (memo->cache_tag != tag_of(machine, config)) hr_proxy_cache_clear(memo->cache);
-    memo->cache_tag = tag_of(machine, config);
-}
-
 /* Plans a change, whose bytes may be a lower bound, if no other is offered. */
 static void find_exact(refusing *r, offer *least)
 {
     offer same;
     if (r->fitting.count || !least->change.bytes) return;
     if (!apply_all(r, least->rank.picks, least->rank.count, &same)) return;
-    const int32_t i = entry_of(r, same.change.what);
-    int64_t bytes = i < 0 ? 0 : r->memo->known[i].exact;
-    if (!bytes) bytes = plan_tried(r, true);
-    if (i >= 0) r->memo->known[i].exact = bytes;
-    least->change.bytes = bytes;
+    least->change.bytes = hr_changes_exact(&r->changes, same.change.what);
 }
 
 bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
-                        hr_admission *admission, hr_refuse_memo *memo, hr_plan_change *change,
+                        hr_admission *admission, hr_change_memo *memo, hr_plan_change *change,
                         bool *complete)
 {
+    refusing r;
     hr_lever_names names;
     hr_plan_change fitting[HR_PLAN_CHANGES_MOST];
     offer least = { .change.bytes = 0 };
-    hr_lever_names_of(&admission->compiled.program, &names);
-    use_cache(machine, config, memo);
-    refusing r = { .machine = machine,
-                   .config = config,
-                   .admission = admission,
-                   .cache = memo->cache,
-                   .changed = open_changed(machine, admission),
-                   .names = &names,
-                   .minimum = admission->answer.minimum_bytes,
-                   .has_file = admission->has_file,
-                   .free_seconds = -1,
-                   .work_most = memo->work + (memo_work_most - memo->work) / MEMO_PART,
-                   .memo = memo,
-                   .least = &least,
-                   .fitting.changes = fitting };
-    r.levers = hr_levers(&r.lever_count);
+    open_refusing(machine, config, admission, memo, &names, fitting, &r);
+    r.least = &least;
+    r.changes.work_most = memo->work + (memo_work_most - memo->work) / MEMO_PART;
     /* Levers are in the order of what they give up: none after the first that fits is cheaper. */
     for (int32_t i = 0; i < r.lever_count; i++) {
         if (r.fitting.count && r.levers[i].loss > r.fitting.ranks[0].loss) break;
@@ -707,7 +507,7 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
     combine_levers(&r);
     if (r.fitting.count > 1 && r.fitting.ranks[1].loss == HR_LOSS_NOTHING)
         price_all(&r, &r.fitting, true);
-    *complete = !r.cut;
+    *complete = !r.changes.cut;
     find_exact(&r, &least);
     *change = least.change;
     if (!r.fitting.count) return false;
@@ -715,6 +515,6 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
     const rank *first = &r.fitting.ranks[0];
     if (!apply_all(&r, first->picks, first->count, &same)) return false;
     *change = fitting[0];
-    *config = r.tried;
+    *config = r.changes.tried;
     return true;
 }

@@ -6,7 +6,7 @@
 #ifndef HR_ADMISSION_REFUSE_H
 #define HR_ADMISSION_REFUSE_H
 
-#include "admission/admit.h"
+#include "admission/changes.h"
 
 /* Fills what the details of a refusal have: a part that is too large on its own (alone), what the
  * smallest plan does already (admission/savings.h), changes that make the run fit (changes), and
@@ -23,24 +23,6 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
 
 /* ---- one change for each of several devices */
 
-enum { HR_REFUSE_KNOWN_MOST = 384 };
-
-/* The bytes of changes to one recipe, for the devices of a list: plans have the same bytes on every
- * card. Begin with zeros. */
-typedef struct {
-    struct {
-        int64_t low, high; /* no plan fits below low, one fits in high */
-        int64_t exact;     /* of the smallest plan; 0: not planned */
-        int64_t file_budget;
-        const void *tag; /* of machines whose plans have the same bytes */
-        char what[HR_PLAN_CHANGE_BYTES];
-    } known[HR_REFUSE_KNOWN_MOST];
-    int32_t count;
-    int64_t work;                 /* of all its plans, in units of hr_admission.work */
-    struct hr_proxy_cache *cache; /* opened when needed */
-    const void *cache_tag;
-} hr_refuse_memo;
-
 /* The cheapest change with which a refused recipe fits: the first of hr_refuse.
  *
  *   admission  a refused one; its plan is overwritten, its region may be another one afterwards
@@ -51,7 +33,7 @@ typedef struct {
  * Returns whether one was found. *complete: whether the limit of work, which holds for all calls
  * with a memo together, left none untried. */
 bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
-                        hr_admission *admission, hr_refuse_memo *memo, hr_plan_change *change,
+                        hr_admission *admission, hr_change_memo *memo, hr_plan_change *change,
                         bool *complete);
 
 #endif

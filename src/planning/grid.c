@@ -29,7 +29,7 @@ typedef struct {
     hr_grid_cell *cells;
     hr_config config;
     hr_admission admission;
-    hr_refuse_memo memo;
+    hr_change_memo memo;
     int64_t changed_work; /* of plans with changes */
     hr_error refusal;     /* of the cell */
     hr_error first;       /* the reason of the first invalid cell */
