@@ -96,13 +96,13 @@ static int64_t plan_stage(hr_changes *c, int32_t index, bool exact)
     return hr_admit_minimum(c->machine, &c->tried, exact, c->cache, c->admission);
 }
 
-/* Bytes of the stage that needs most in the run as it is, in *c->run. If they are enough, of
- * any stage: after a change another one may need most. */
+/* Bytes of the stage of *c->run that needs most: with a change, another one may than without. With
+ * `exact` false, of the one that needed most without it. */
 static int64_t plan_run(hr_changes *c, bool exact)
 {
     const int32_t worst = c->config->stage.index, count = c->config->stage.count;
     int64_t most = plan_stage(c, worst, exact);
-    for (int32_t i = 0; i < count && exact && most <= hr_changes_available(c, &c->tried); i++)
+    for (int32_t i = 0; i < count && exact; i++)
         if (i != worst && plan_stage(c, i, false) > most)
             most = hr_max(most, plan_stage(c, i, true));
     return most;

@@ -402,6 +402,36 @@ static void what_cannot_be_is_refused(void **state)
     assert_non_null(strstr(err, "and the run ends after train.steps=1"));
 }
 
+/* With the change another stage may need most. */
+static void a_change_that_is_not_enough_has_the_bytes_of_all_stages(void **state)
+{
+    json_t *change;
+    size_t i;
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("ramp.yaml", "model: {family: gpt_neox, d_model: 64, n_layers: 3, n_heads: 4, d_ff: 256, "
+                     "vocab_size: 2048}\n"
+                     "data: {train: text.txt, valid: text.txt}\n"
+                     "train: {threads: 2, dtype: bf16, steps: 400, batch: 64, seq_len: 128, "
+                     "stages: {batch: 16..64 over 100 steps by 16}}\n");
+    assert_int_equal(run("plan ramp.yaml --budget 12MiB --json"), HR_NO_FIT);
+    json_t *plan = out_json();
+    json_t *list = json_object_get(json_object_get(plan, "why"), "not_enough");
+    assert_true(json_array_size(list) > 10);
+    json_array_foreach(list, i, change)
+    {
+        const char *what = json_string_value(json_object_get(change, "what"));
+        const json_int_t said = json_integer_value(json_object_get(change, "process_bytes"));
+        assert_int_equal(run("plan ramp.yaml %s --budget 12MiB --json", what), HR_NO_FIT);
+        json_t *changed = out_json();
+        const json_int_t least = json_integer_value(json_object_get(changed, "minimum_bytes"));
+        json_decref(changed);
+        if (least != said) fail_msg("%s: %lld, not %lld", what, (long long)said, (long long)least);
+    }
+    json_decref(plan);
+}
+
 /* The short form is the list that it stands for. */
 static void a_range_is_a_list(void **state)
 {
@@ -441,6 +471,7 @@ int main(void)
         IN_A_FOLDER(a_run_that_rewinds_has_text_to_the_end),
         IN_A_FOLDER(checkpoints_before_switches_are_whole),
         IN_A_FOLDER(a_changed_list_goes_on_where_it_is_allowed),
+        IN_A_FOLDER(a_change_that_is_not_enough_has_the_bytes_of_all_stages),
         IN_A_FOLDER(what_cannot_be_is_refused),
         IN_A_FOLDER(a_range_is_a_list),
     };
