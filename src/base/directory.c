@@ -131,7 +131,10 @@ static hr_status make_directory(const char *path, hr_error *err)
     struct stat there;
     if (mkdir(path, 0777) == 0) return hr_directory_flush_name(path, err);
     const int code = errno;
-    if (stat(path, &there) != 0)
+    const bool found = stat(path, &there) == 0;
+    if (!found && code == EEXIST)
+        return hr_fail(err, HR_USAGE, "%s: is a link to nothing, a directory is needed", path);
+    if (!found)
         return hr_fail(err, HR_FAILURE, "%s: the directory cannot be created: %s", path,
                        hr_reason(code));
     if (!S_ISDIR(there.st_mode))

@@ -139,10 +139,10 @@ static void show_sample(void *context, const char *text, int64_t bytes)
     show_text(context, "");
 }
 
-static void show_saved(void *context, const char *path)
+static void show_saved(void *context, int64_t step, const char *path)
 {
     char line[1100];
-    snprintf(line, sizeof line, "saved  %s", path);
+    snprintf(line, sizeof line, "saved  %s at step %lld", path, (long long)step);
     show_text(context, line);
 }
 

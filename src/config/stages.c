@@ -95,6 +95,11 @@ static hr_status fail_name(const char *name, hr_error *err)
     const char *nearest = NULL, *known = hr_config_name(name);
     int32_t least = INT32_MAX;
     hr_writer writer = { all, sizeof all };
+    if (!strcmp(name, "step") || !strcmp(name, "steps") || !strcmp(name, "start"))
+        return hr_fail(err, HR_USAGE,
+                       "\"%s\" is not a key of a stage, which lasts until the next one begins; "
+                       "use at_step",
+                       name);
     for (int32_t i = 0; i < KEYS; i++) {
         const int32_t cost = hr_word_cost(name, keys[i].name);
         const bool same = known && keys[i].key && !strcmp(known, keys[i].key);

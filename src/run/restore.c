@@ -42,7 +42,8 @@ hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error
     trainer->result->saved = trainer->files.saved_step == trainer->state.step;
     if (checkpoint_writer->pruned != HR_OK)
         hr_trainer_trouble(trainer, checkpoint_writer->prune_err.message);
-    if (events->saved) events->saved(events->context, trainer->config->train.out);
+    if (events->saved)
+        events->saved(events->context, trainer->files.saved_step, trainer->config->train.out);
     return HR_OK;
 }
 

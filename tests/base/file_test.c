@@ -347,6 +347,11 @@ static void directories_are_created_with_their_parents(void **state)
     hr_folder_write(hr_folder_path(&folder, "file"), "", 0);
     assert_int_equal(hr_directory_make(hr_folder_path(&folder, "file"), &err), HR_USAGE);
     assert_non_null(strstr(err.message, "is a file, a directory is needed"));
+    char link[PATH_MAX];
+    snprintf(link, sizeof link, "%s", hr_folder_path(&folder, "link"));
+    assert_int_equal(symlink("nowhere", link), 0);
+    assert_int_equal(hr_directory_make(link, &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "is a link to nothing, a directory is needed"));
 }
 
 static void joined_paths_fit_their_buffer(void **state)

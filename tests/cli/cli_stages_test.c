@@ -355,6 +355,7 @@ static void what_cannot_be_is_refused(void **state)
           HR_USAGE },
         { "\"train.stages=lr_scale=-0.5\"", "lr_scale takes a number from 0", HR_USAGE },
         { "\"train.stages=lr_scale=nan\"", "lr_scale takes a number from 0", HR_USAGE },
+        { "\"train.stages=steps=4 batch=2\"", "until the next one begins; use at_step", HR_USAGE },
         { "\"train.stages=batch_size=4\"", "\"batch_size\" is not a key of a stage; use batch",
           HR_USAGE },
         { "\"train.stages=seq_len=4 seq_len=5\"", "seq_len is given twice", HR_USAGE },

@@ -22,7 +22,7 @@ static void a_run_ends_with_metrics_weights_and_its_memory_figures(void **state)
             "--metrics m.jsonl train.sample_tokens=8"),
         HR_OK);
     assert_string_equal(err, "");
-    assert_non_null(strstr(out, "\nsaved  run\nmemory planned "));
+    assert_non_null(strstr(out, "\nsaved  run at step 3\nmemory planned "));
     assert_null(strstr(out, "out    none"));
     assert_int_equal(access("run/model.safetensors", F_OK), 0);
     FILE *metrics = fopen("m.jsonl", "r");
@@ -434,7 +434,7 @@ static void an_interrupted_run_saves_and_is_exit_75(void **state)
         assert_non_null(strstr(err, "headroom: interrupted after step "));
         assert_non_null(strstr(err, " of 1000000000; the weights are saved\n"));
         assert_int_equal(access("run/model.safetensors", F_OK), 0);
-        assert_non_null(strstr(out, "\nsaved  run\n"));
+        assert_non_null(strstr(out, "\nsaved  run at step "));
     }
 }
 
@@ -450,9 +450,9 @@ static void a_run_interrupted_at_its_end_is_saved_once(void **state)
                         "step 3  validation", false),
         HR_INTERRUPTED);
     assert_said("interrupted after step 3 of 3; the weights are saved");
-    const char *saved = strstr(out, "saved  run\n");
+    const char *saved = strstr(out, "saved  run at step 3\n");
     assert_non_null(saved);
-    assert_null(strstr(saved + 1, "saved  run\n"));
+    assert_null(strstr(saved + 1, "saved  run at step 3\n"));
 }
 
 static void a_second_interrupt_ends_the_run_immediately(void **state)
@@ -480,7 +480,7 @@ static void the_same_signal_within_a_second_is_one_request(void **state)
              turn++) /* on a stalled machine */
             code = run_signalled(long_run, "step 1/", signals[i], 2);
         assert_int_equal(code, HR_INTERRUPTED);
-        assert_non_null(strstr(out, "\nsaved  run\n"));
+        assert_non_null(strstr(out, "\nsaved  run at step "));
     }
 }
 

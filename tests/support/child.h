@@ -84,9 +84,9 @@ static inline void child_sample(void *context, const char *text, int64_t bytes)
            (size_t)(bytes < CHILD_SAMPLE_BYTES ? bytes : CHILD_SAMPLE_BYTES));
 }
 
-static inline void child_saved(void *context, const char *path)
+static inline void child_saved(void *context, int64_t step, const char *path)
 {
-    (void)context, (void)path;
+    (void)context, (void)step, (void)path;
     child_told->saved_count++;
 }
 
