@@ -144,14 +144,21 @@ static hr_status decode(inspection *in, const int32_t *ids, int64_t count, char 
     return HR_OK;
 }
 
-static hr_status report_sample(inspection *in, const char *name, hr_shard *shard, int64_t at)
+/* The sample for token `at`: the document that holds it, or if an earlier sample is of that one,
+ * what follows from `at` on. `shown`: the tokens before are in earlier samples. */
+static hr_status report_sample(inspection *in, const char *name, hr_shard *shard, int64_t at,
+                               int64_t *shown)
 {
     int32_t ids[HR_DATA_SAMPLE_TOKENS];
     uint8_t marks[HR_DATA_SAMPLE_TOKENS];
     char prompt[TEXT_BYTES], text[TEXT_BYTES];
     hr_data_sample sample = { .name = name, .prompt = prompt, .text = text };
     hr_status status = find_beginning(in, shard, at, &sample.token, &sample.begins);
-    if (status != HR_OK) return status;
+    if (status != HR_OK || at < *shown) return status;
+    if (sample.token < *shown) {
+        sample.token = at;
+        sample.begins = false;
+    }
     int64_t count = hr_min(HR_DATA_SAMPLE_TOKENS, hr_shard_view(shard)->tokens - sample.token);
     int64_t masked = 0;
     status = hr_shard_read(shard, sample.token, count, ids, in->err);
@@ -159,6 +166,7 @@ static hr_status report_sample(inspection *in, const char *name, hr_shard *shard
     if (status != HR_OK) return status;
     for (int64_t i = 1; i < count; i++)
         if (marks[i] & HR_TOKEN_BEGINS) count = i;
+    *shown = sample.token + count;
     while (masked < count && marks[masked] & HR_TOKEN_MASKED) masked++;
     status = decode(in, ids, masked, prompt, &sample.prompt_bytes);
     if (status == HR_OK)
@@ -177,12 +185,13 @@ static hr_status report_samples(inspection *in)
         const hr_text_part *part = &in->text.train[i];
         const double share = share_of(view, i);
         hr_shard *shard = NULL;
+        int64_t shown = 0;
         status = hr_shard_open(&shard, in->shard_memory, part->shard, in->err);
         for (int32_t k = 0; k < HR_DATA_SAMPLES && status == HR_OK; k++) {
             const double inside = ((k + 0.5) / HR_DATA_SAMPLES - before) / share;
             if (inside >= 0 && inside < 1)
                 status = report_sample(in, in->texts.train[i].name, shard,
-                                       (int64_t)(inside * (double)part->tokens));
+                                       (int64_t)(inside * (double)part->tokens), &shown);
         }
         hr_shard_close(&shard);
         before += share;
