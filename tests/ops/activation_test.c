@@ -16,13 +16,13 @@ static void results_match_the_definition(uint32_t mask)
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 16; k++) {
+        for (int32_t k = 0; k < 24; k++) {
             uint64_t state = start(SEED + (uint64_t)s);
             const hr_linear_attr attr = { 1, odd_sizes[s], 64, acts[k % 4] };
-            const hr_dtype dtype = activations[k / 4 % 2];
+            const hr_dtype dtype = activations[k / 4 % 3];
             const int64_t count = ROWS * attr.N, bytes = count * hr_dtype_bytes(dtype);
             void *pre = take_random(count, dtype, 6, &state), *before = take_copy(pre, bytes);
-            void *y = k < 8 ? take_poisoned(bytes) : pre; /* separate, in place */
+            void *y = k < 12 ? take_poisoned(bytes) : pre; /* separate, in place */
             hr_call call = { .in = { pre }, .out = { y }, .attr = &attr, .kernels = &kernels };
             call.rows = ROWS;
             call.dtype = dtype;
@@ -45,18 +45,19 @@ static void a_product_writes_the_same_bits(uint32_t mask)
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 40; k++) {
-            uint64_t state = start(SEED + (uint64_t)(s * 40 + k));
+        for (int32_t k = 0; k < 60; k++) {
+            uint64_t state = start(SEED + (uint64_t)(s * 60 + k));
             const hr_linear_attr attr = { K, odd_sizes[s], 64, acts[k % 4] };
-            const hr_dtype dtype = activations[k / 4 % 2];
-            const double scale = scales[k / 8];
+            const hr_dtype dtype = activations[k / 4 % 3];
+            const double scale = fmin(scales[k / 12], dtype == HR_F16 ? 100 : 1e9);
             const int64_t count = TALL * attr.N, bytes = count * hr_dtype_bytes(dtype);
             const int64_t words = hr_layout_elements(hr_linear_layout(dtype), K, attr.N);
             const int64_t scratch = hr_linear_cpu.scratch_bytes(&attr, TALL, 1);
             void *pre = take_poisoned(bytes), *y = take_poisoned(bytes);
             void *again = take_poisoned(bytes), *alone = take_poisoned(bytes);
             void *x = take_random(TALL * K, dtype, scale, &state);
-            hr_call call = { .in = { x, take_random(words, dtype, scale, &state) },
+            hr_call call = { .in = { x,
+                                     take_random(words, hr_product_dtype(dtype), scale, &state) },
                              .out = { y, pre },
                              .attr = &attr,
                              .kernels = &kernels,

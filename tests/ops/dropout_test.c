@@ -63,10 +63,10 @@ static void elements_are_kept_and_scaled_as_defined(uint32_t mask)
     hr_kernels_fill(&kernels, mask);
     const float shares[] = { 0, 0.1f, 0.5f, 0.999f };
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 32; k++)
+        for (int32_t k = 0; k < 48; k++)
             for (int64_t rows = 0; rows < 6; rows += 1 + rows)
                 compare_definition(&kernels, rows, odd_sizes[s], shares[k & 3],
-                                   activations[k >> 2 & 1], k >> 3);
+                                   activations[k / 4 % 3], k / 12);
 }
 
 static void threads_and_splits_change_no_bit(uint32_t mask)

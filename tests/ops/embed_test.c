@@ -86,11 +86,11 @@ static void backward_has_the_bits_of_the_reference_for_any_split(uint32_t mask)
     hr_kernels_fill(&fast, mask);
     hr_kernels_fill(&ref, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 4; k++)
+        for (int32_t k = 0; k < 6; k++)
             for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
                 for (int64_t rows = 0; rows < 40; rows += 13)
-                    compare_backward(&fast, &ref, rows, odd_sizes[s], activations[k & 1],
-                                     7 * (threads - 1), threads, k & 2);
+                    compare_backward(&fast, &ref, rows, odd_sizes[s], activations[k % 3],
+                                     7 * (threads - 1), threads, k > 2);
 }
 
 /* A table shared with the head: its rows are the columns of panels. */
@@ -161,8 +161,8 @@ static void a_table_in_panel_layout_gives_the_same_bits_as_in_rows(uint32_t mask
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 2 * THREADS_MOST; k++)
-            compare_panels(&kernels, odd_sizes[s], activations[k % 2], 1 + k / 2);
+        for (int32_t k = 0; k < 3 * THREADS_MOST; k++)
+            compare_panels(&kernels, odd_sizes[s], activations[k % 3], 1 + k / 3);
 }
 
 /* A frozen table may have the dtype of activations: a long table is rounded when it is read, a

@@ -90,9 +90,9 @@ static void spikes_are_those_of_the_winners(uint32_t mask)
 static void a_state_continues_a_sequence(uint32_t mask)
 {
     uint64_t random = start(SEED);
-    for (int32_t i = 0; i < 2 * SHAPES; i++) {
-        const hr_lif_attr attr = shapes[i / 2];
-        neurons n = take_neurons(attr, attr.T, activations[i % 2], &random);
+    for (int32_t i = 0; i < 3 * SHAPES; i++) {
+        const hr_lif_attr attr = shapes[i / 3];
+        neurons n = take_neurons(attr, attr.T, activations[i % 3], &random);
         const int64_t row = attr.C * hr_dtype_bytes(n.dtype);
         void *whole = take_poisoned(attr.T * row), *parts = take_poisoned(attr.T * row);
         float *states = memset(take(12 * attr.C), 0, (size_t)(12 * attr.C));
@@ -111,9 +111,9 @@ static void a_state_continues_a_sequence(uint32_t mask)
 static void threads_and_places_change_no_bit(uint32_t mask)
 {
     uint64_t random = start(SEED);
-    for (int32_t i = 0; i < 2 * SHAPES; i++) {
-        const hr_lif_attr attr = shapes[i / 2];
-        const neurons n = take_neurons(attr, 2 * attr.T + 3, activations[i % 2], &random);
+    for (int32_t i = 0; i < 3 * SHAPES; i++) {
+        const hr_lif_attr attr = shapes[i / 3];
+        const neurons n = take_neurons(attr, 2 * attr.T + 3, activations[i % 3], &random);
         const int64_t bytes = n.rows * attr.C * hr_dtype_bytes(n.dtype);
         const int64_t weights = attr.synapses * attr.C * 4;
         void *y = take_poisoned(bytes), *du = take_poisoned(bytes);
@@ -142,9 +142,9 @@ static void threads_and_places_change_no_bit(uint32_t mask)
 static void rungs_have_the_bits_of_the_reference(uint32_t mask)
 {
     uint64_t random = start(SEED);
-    for (int32_t i = 0; i < 2 * SHAPES; i++) {
-        const hr_lif_attr attr = shapes[i / 2];
-        const neurons n = take_neurons(attr, 2 * attr.T + 3, activations[i % 2], &random);
+    for (int32_t i = 0; i < 3 * SHAPES; i++) {
+        const hr_lif_attr attr = shapes[i / 3];
+        const neurons n = take_neurons(attr, 2 * attr.T + 3, activations[i % 3], &random);
         const int64_t bytes = n.rows * attr.C * hr_dtype_bytes(n.dtype);
         const int64_t weights = attr.synapses * attr.C * 4;
         void *y[2], *du[2];

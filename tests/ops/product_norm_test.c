@@ -58,9 +58,9 @@ static void norms_are_those_of_gradients(uint32_t mask)
     hr_kernels kernels;
     uint64_t state = start(SEED);
     hr_kernels_fill(&kernels, mask);
-    for (int32_t i = 0; i < 2 * SHAPES; i++) {
-        const hr_dtype dtype = activations[i % 2];
-        const hr_product_norm_attr attr = { shapes[i / 2].rows, shapes[i / 2].K, shapes[i / 2].N,
+    for (int32_t i = 0; i < 3 * SHAPES; i++) {
+        const hr_dtype dtype = activations[i % 3];
+        const hr_product_norm_attr attr = { shapes[i / 3].rows, shapes[i / 3].K, shapes[i / 3].N,
                                             0 };
         const void *dy = take_random(attr.rows * attr.N, dtype, 1e-3, &state);
         int32_t *ids = take(attr.rows * 4);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/f16.h"
 #include "ops/call.h"
 
 /* A line of a panel: from a row, or of bf16 from two. Columns from `count` on are zero, as is a row
@@ -32,13 +33,20 @@ static inline void hr_linear_pack_pair(const uint16_t *row, const uint16_t *next
         }
 }
 
-/* The share of a thread: copies [K, N] in rows of `stride` elements to HR_PANEL (fp32) or
- * HR_PANEL_PAIR (bf16). */
+static inline void hr_linear_pack_half(const uint16_t *row, int64_t count, uint32_t *line)
+{
+    float values[HR_PANEL_WIDTH] = { 0 };
+    for (int64_t c = 0; c < count; c++) values[c] = hr_f16_to_f32(row[c]);
+    memcpy(line, values, sizeof values);
+}
+
+/* The share of a thread: copies [K, N] in rows of `stride` elements to hr_linear_layout: HR_PANEL
+ * (fp32, fp16) or HR_PANEL_PAIR (bf16). */
 static inline void hr_linear_pack(const hr_call *call, hr_dtype dtype, const void *from,
                                   int64_t stride, int64_t K, int64_t N, void *to)
 {
     enum { WIDTH = HR_PANEL_WIDTH };
-    const int64_t rows = dtype == HR_F32 ? 1 : 2;
+    const int64_t rows = dtype == HR_BF16 ? 2 : 1;
     int64_t first, last;
     hr_share((N + WIDTH - 1) / WIDTH, call->thread, call->threads, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {
@@ -47,7 +55,8 @@ static inline void hr_linear_pack(const hr_call *call, hr_dtype dtype, const voi
         for (int64_t k = 0; k < K; k += rows, line += WIDTH) {
             const int64_t at = k * stride + n;
             const uint16_t *row = (const uint16_t *)from + at;
-            if (rows == 1) hr_linear_pack_wide((const uint32_t *)from + at, count, line);
+            if (dtype == HR_F16) hr_linear_pack_half(row, count, line);
+            else if (dtype == HR_F32) hr_linear_pack_wide((const uint32_t *)from + at, count, line);
             else hr_linear_pack_pair(row, k + 1 < K ? row + stride : NULL, count, line);
         }
     }
