@@ -222,7 +222,10 @@ static void no_tile_adds_work_and_no_clone_splits_a_run(void **state)
         compiled a, b;
         compile(&a, &config, &cut);
         compile(&b, &config, &whole);
-        assert_int_equal(flops_of_step(&a.of.program), flops_of_step(&b.of.program));
+        const int64_t in_tiles = flops_of_step(&a.of.program),
+                      at_once = flops_of_step(&b.of.program);
+        /* gradients that never exist whole are computed in whole panels */
+        assert_in_range(at_once, in_tiles, in_tiles + (cut.consume ? in_tiles / 100 : 0));
 
         int32_t loops = 0;
         for (int32_t l = 0; l < a.of.program.loop_count; l++)
