@@ -15,8 +15,9 @@ typedef enum { AS_ROUNDED, AS_CUT, AS_ABOUT, NOT } agreement;
 
 static agreement agrees(const hr_stated *s, double right)
 {
-    if (s->relation == '<') return right <= s->value ? AS_ROUNDED : NOT;
-    if (s->relation == '>') return right >= s->value ? AS_ROUNDED : NOT;
+    if (s->relation == '<') return right < s->value ? AS_ROUNDED : NOT;
+    if (s->relation == '>') return right > s->value ? AS_ROUNDED : NOT;
+    if (s->relation == '+') return right >= s->value ? AS_ROUNDED : NOT;
     if (near(s->value, right, s->step / 2)) return AS_ROUNDED;
     if (right >= s->value && right < s->value + s->step) return AS_CUT;
     return s->approximate && near(s->value, right, s->step) ? AS_ABOUT : NOT;
@@ -59,6 +60,7 @@ static void say_wrong(const hr_stated *s, double right, hr_audit_claim *claim)
     if (factor >= 1.95) snprintf(by, sizeof by, "; the claim is %.3g times the true value", factor);
     else if (factor > 1)
         snprintf(by, sizeof by, "; the claim is %.1f %% too high", (factor - 1) * 100);
+    else if (factor == 1) snprintf(by, sizeof by, ", which is neither less nor more");
     else if (factor > 0.513)
         snprintf(by, sizeof by, "; the claim is %.1f %% too low", (1 - factor) * 100);
     else if (factor > 0)

@@ -40,7 +40,7 @@ typedef struct {
     bool binary;      /* KiB, MiB, GiB */
     bool approximate; /* "~", "about" */
     bool percent;
-    char relation; /* '=', or '<' '>' of "<1 GB", ">80GB", "5-6" is not read */
+    char relation; /* '=', or '<' '>' '+' of "<1 GB", ">80GB", "80GB+"; "5-6" is not read */
     hr_audit_dimension dimension;
     char unit[12]; /* as written, "GB"; empty: none */
 } hr_stated;

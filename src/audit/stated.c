@@ -169,7 +169,7 @@ int64_t hr_stated_scan(const char *text, int64_t length, hr_stated *out)
     } else if (letters && !blank && !(letters == 1 && text[at] == 'x')) return HR_NUMBER_NONE;
     if (at < length && text[at] == '+' && s.relation == '=' &&
         (at + 1 >= length || !isdigit((unsigned char)text[at + 1]))) {
-        s.relation = '>';
+        s.relation = '+';
         at++;
     }
     s.value *= s.scale;

@@ -43,6 +43,12 @@ int64_t hr_file_free_bytes(const char *path)
     return bytes;
 }
 
+hr_status hr_file_open_status(int code)
+{
+    const bool lacks = code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO;
+    return lacks ? HR_FAILURE : HR_USAGE;
+}
+
 bool hr_file_is_directory(const char *path)
 {
     struct stat what;
@@ -58,7 +64,9 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
         const hr_status status = hr_path_check_links(path, err);
         return status == HR_OK ? hr_fail(err, HR_USAGE, "%s: no such file", path) : status;
     }
-    if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
+    if (opened < 0)
+        return hr_fail(err, hr_file_open_status(errno), "%s: cannot be read: %s", path,
+                       hr_reason(errno));
     const int code = fstat(opened, &what) == 0 ? 0 : errno;
     if (code == 0 && S_ISREG(what.st_mode)) {
         *file = opened;
@@ -226,8 +234,8 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     const char *place = *directory ? directory : ".";
     out->directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->directory < 0)
-        return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", place,
-                       hr_reason(errno));
+        return hr_fail(err, hr_file_open_status(errno), "%s: cannot be opened as a directory: %s",
+                       place, hr_reason(errno));
     status = check_replaceable(out->directory, name, err);
     if (status != HR_OK) {
         hr_file_close(&out->directory);

@@ -13,6 +13,9 @@
 
 enum { HR_NAME_BYTES = 256 }; /* a file name without its directory, including the null byte */
 
+/* The code of an errno of an open: what the system lacks is a failure, any other reason wrong usage. */
+hr_status hr_file_open_status(int code);
+
 /* Returns true when a file of any kind has that name. */
 bool hr_file_exists(const char *path);
 
@@ -27,7 +30,8 @@ bool hr_file_is_directory(const char *path);
  *   file   out; a descriptor, for hr_file_close
  *   bytes  out; its current length
  *
- * Errors   USAGE  missing, unreadable, or not a regular file. */
+ * Errors   USAGE    missing, unreadable, or not a regular file
+ *          FAILURE  the system is short of files or memory. */
 HR_MUST_CHECK hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err);
 
 /* Closes a descriptor and sets it to -1. Accepts -1. */

@@ -29,7 +29,7 @@ hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, i
     const hr_status status = hr_cli_number(arguments, id, &wide, err);
     if (status != HR_OK) return status;
     if (!(wide >= 0 && wide <= 1e15) || wide != (double)(int64_t)wide)
-        return hr_fail(err, HR_USAGE, "--%s %.40s is not a non-negative integer",
+        return hr_fail(err, HR_USAGE, "--%s %.40s is not a whole number from 0 to 10^15",
                        hr_cli_option_at((int32_t)id)->name, arguments->values[id]);
     *value = (int64_t)wide;
     return HR_OK;

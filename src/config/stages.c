@@ -110,7 +110,8 @@ static hr_status fail_name(const char *name, hr_error *err)
     if (nearest)
         return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; use %s", name, nearest);
     if (hr_config_advise(name, NULL, advice))
-        return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; %s", name, advice);
+        return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; %.*s", name,
+                       (int)strcspn(advice, ":"), advice);
     return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; it may set %s", name, all);
 }
 

@@ -48,17 +48,19 @@ static hr_status check(const hr_spec *spec, int32_t index, hr_error *err)
     return hr_fail(err, HR_USAGE, "train.stages, stage %d: data %s", index + 1, problem);
 }
 
-/* Adds the texts of a stage that no earlier stage has. Paths point into `text`. */
-static hr_status add(const hr_config *config, int32_t index, char text[HR_PATH_BYTES],
+/* Adds the texts of a stage that no earlier stage has; `with` is one with texts. Paths point into
+ * `text`. */
+static hr_status add(const hr_config *config, int32_t index, int32_t with, char text[HR_PATH_BYTES],
                      hr_writer *all, hr_error *err)
 {
     hr_spec spec, before;
     hr_config_stage_word(config, index, "data", text);
     if (!*text)
-        return hr_fail(err, HR_USAGE,
-                       "train.stages, stage %d: has no data, and stage 1 has: give them to all, or "
-                       "to none",
-                       index + 1);
+        return hr_fail(
+            err, HR_USAGE,
+            "train.stages, stage %d: has no data, and stage %d has: give them to all, or "
+            "to none",
+            index + 1, with + 1);
     hr_status status = hr_spec_read(&spec, "train.stages: data", text, err);
     if (status == HR_OK) status = check(&spec, index, err);
     for (int32_t i = 0; i < spec.count && status == HR_OK; i++) {
@@ -82,14 +84,14 @@ hr_status hr_stage_texts_adopt(hr_config *config, hr_error *err)
     hr_writer writer = { all, sizeof all };
     hr_stages stages;
     hr_status status = hr_config_stages(config, &stages, err);
-    bool any = false;
-    for (int32_t i = 0; i < stages.count && status == HR_OK; i++) {
+    int32_t with = -1;
+    for (int32_t i = 0; i < stages.count && status == HR_OK && with < 0; i++) {
         hr_config_stage_word(config, i, "data", text);
-        any = any || *text;
+        if (*text) with = i;
     }
-    for (int32_t i = 0; any && i < stages.count && status == HR_OK; i++)
-        status = add(config, i, text, &writer, err);
-    if (status != HR_OK || !any) return status;
+    for (int32_t i = 0; with >= 0 && i < stages.count && status == HR_OK; i++)
+        status = add(config, i, with, text, &writer, err);
+    if (status != HR_OK || with < 0) return status;
     if (writer.cut)
         return hr_fail(err, HR_USAGE,
                        "train.stages: the names of all texts have more than %d bytes",

@@ -45,8 +45,8 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
     const bool made = fd >= 0;
     if (path && !made) fd = open_there(path, flags);
     if (path && fd < 0)
-        return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
-                       errno == ENXIO ? "the pipe has no reader" : hr_reason(errno));
+        return hr_fail(err, hr_file_open_status(errno), "the metrics %s cannot be written: %s",
+                       path, errno == ENXIO ? "the pipe has no reader" : hr_reason(errno));
     int file = fd;
     const hr_status status = made ? hr_directory_flush_name(path, err) : HR_OK;
     if (status != HR_OK) {

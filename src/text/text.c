@@ -427,8 +427,8 @@ static hr_status check_tokens(const prepare *p, const hr_documents *documents,
     const char *valid = p->desc->valid ? p->desc->valid->name : "";
     if (*valid && valid[strlen(valid) - 1] == '%')
         return hr_fail(p->err, HR_CORRUPT,
-                       "%s: no document is left: a share holds out whole documents; use another "
-                       "share, or data.valid=FILE",
+                       "%s: the share leaves it no text: of several documents it holds out whole "
+                       "ones; use another share, or data.valid=FILE",
                        documents->name);
     return hr_fail(p->err, HR_CORRUPT, "%s: %s: use %s=FILE with a file that has %s",
                    documents->name,

@@ -130,8 +130,9 @@ static void check_order(const hr_plan_change *changes, int32_t count)
     }
 }
 
-/* Plans every change of a refusal. Returns how many fit. */
-static int32_t check_changes(const hr_config *config)
+/* Plans every change of a refusal. Returns how many fit. `complete`: none is left at the limit of
+ * work. */
+static int32_t check_changes(const hr_config *config, bool complete)
 {
     planned *refused = plan(config);
     tried = *config;
@@ -155,7 +156,7 @@ static int32_t check_changes(const hr_config *config)
         check_change(config, refused, free_seconds, &d->partial[i], false);
     check_order(d->changes, d->change_count);
     check_order(d->partial, d->partial_count);
-    assert_string_equal(d->untried, "");
+    if (complete) assert_string_equal(d->untried, "");
     const int32_t count = d->change_count;
     free(unbounded);
     free(refused);
@@ -168,9 +169,9 @@ static void every_suggested_change_fits_at_the_reported_cost(void **state)
     static hr_config config;
     config = small();
     config.memory.budget = least(&config) - 65536;
-    assert_true(check_changes(&config) > 3);
+    assert_true(check_changes(&config, true) > 3);
     config.memory.budget = config.memory.budget * 3 / 4;
-    assert_true(check_changes(&config) > 0);
+    assert_true(check_changes(&config, true) > 0);
 }
 
 static void fixed_memory_keys_are_suggested_to_be_freed(void **state)
@@ -189,7 +190,7 @@ static void fixed_memory_keys_are_suggested_to_be_freed(void **state)
     assert_false(p->details.changes[0].changes_mathematics);
     assert_int_equal(strncmp(p->details.changes[0].what, "memory.", 7), 0);
     free(p);
-    assert_true(check_changes(&config) > 0);
+    assert_true(check_changes(&config, true) > 0);
 }
 
 static void several_changes_are_suggested_if_no_single_one_helps(void **state)
@@ -210,7 +211,7 @@ static void several_changes_are_suggested_if_no_single_one_helps(void **state)
     print_message("budget %lld\n", (long long)config.memory.budget);
     assert_true(p->details.change_count > 0);
     free(p);
-    assert_true(check_changes(&config) > 0);
+    assert_true(check_changes(&config, true) > 0);
 }
 
 static void memory_that_no_strategy_reduces_is_reported(void **state)
@@ -533,7 +534,7 @@ static void the_levers_that_its_authors_think_of_are_listed(void **state)
         assert_true(p->details.whole_bytes > p->answer.minimum_bytes);
         free(p);
         const bool small_model = i == 0 || i == 2; /* plans of the others take 20 seconds */
-        if (small_model || HR_COUNT > 1) assert_true(check_changes(&config) > 0);
+        if (small_model || HR_COUNT > 1) assert_true(check_changes(&config, small_model) > 0);
     }
 }
 

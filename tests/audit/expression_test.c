@@ -146,6 +146,9 @@ static void a_claim_is_judged_by_its_digits(void **state)
     claim_is("~1,400", 1406.25, HR_AUDIT_PLAIN, HR_VERDICT_TRUE, "true");
     claim_is("1,400", 1406.25, HR_AUDIT_PLAIN, HR_VERDICT_WRONG, "0.4 % too low");
     claim_is(">80GB", 81e9, HR_AUDIT_BYTES, HR_VERDICT_TRUE, "true");
+    claim_is("<1 GB", 1e9, HR_AUDIT_BYTES, HR_VERDICT_WRONG, "neither less nor more");
+    claim_is(">1 GB", 1e9, HR_AUDIT_BYTES, HR_VERDICT_WRONG, "neither less nor more");
+    claim_is("1GB+", 1e9, HR_AUDIT_BYTES, HR_VERDICT_TRUE, "true");
     claim_is("<1 GB", 2e9, HR_AUDIT_BYTES, HR_VERDICT_WRONG, "2 times the claim");
     claim_is("40GB+", 5e9, HR_AUDIT_BYTES, HR_VERDICT_WRONG, "8 times the true value");
     claim_is("48%", 0.475, HR_AUDIT_PLAIN, HR_VERDICT_TRUE, "47.5 %");

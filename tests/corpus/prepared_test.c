@@ -216,7 +216,7 @@ static void held_out_documents_are_not_trained_on(void **state)
     put("b.jsonl", "{\"text\":\"alone\"}");
     r.train = "@b.jsonl";
     hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
-                                  ": no document is left: a share holds out");
+                                  ": the share leaves it no text");
 }
 
 static void a_mixture_has_a_shard_for_each_part(void **state)
