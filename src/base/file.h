@@ -13,7 +13,7 @@
 
 enum { HR_NAME_BYTES = 256 }; /* a file name without its directory, including the null byte */
 
-/* The code of an errno of an open: what the system lacks is a failure, any other reason wrong usage. */
+/* The code of an errno of an open: a lack of the system is a failure, any other wrong usage. */
 hr_status hr_file_open_status(int code);
 
 /* Returns true when a file of any kind has that name. */
