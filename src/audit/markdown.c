@@ -159,6 +159,7 @@ static int32_t check_results(const hr_prose_line *line, int32_t begin, product *
         }
         if (right.dimension != result->number.dimension) break;
         hr_prose_judge(line, result, right, p->slack, text, report);
+        for (int32_t f = begin; f < i; f++) line->read[f] = true;
         claims++;
         i = p->next = after_result(line, i + 2);
     }
@@ -209,7 +210,18 @@ static bool has_size(const hr_prose_line *line)
     return false;
 }
 
+/* Whether a line with a checked number has a size that is none of its. */
+static bool has_another_size(const hr_prose_line *line)
+{
+    for (int32_t i = 0; i < line->token_count; i++)
+        if (line->tokens[i].kind == HR_PROSE_NUMBER && line->tokens[i].number.power &&
+            !line->read[i])
+            return true;
+    return false;
+}
+
 typedef struct {
+    bool read[HR_PROSE_TOKENS_MOST];
     hr_prose_facts facts;
     hr_prose_table table;
     hr_prose_sum sum;
@@ -222,6 +234,8 @@ static void read_line(reader *r, hr_audit_report *report)
     const char *text = line->text + strspn(line->text, " ");
     int64_t blanks = 0;
     int32_t claims = 0;
+    memset(r->read, 0, sizeof r->read);
+    line->read = r->read;
     while (blanks < line->raw_length && line->raw[blanks] == ' ') blanks++;
     if (line->cut) {
         hr_audit_skip(report, line->number, line->raw + blanks, line->raw_length - blanks,
@@ -237,14 +251,14 @@ static void read_line(reader *r, hr_audit_report *report)
         if (!claims) claims = hr_prose_logits(line, &r->facts, report);
         claims += hr_prose_total(line, &r->sum, report);
     }
-    if (!claims && has_size(line))
+    if (claims ? has_another_size(line) : has_size(line))
         hr_audit_skip(report, line->number, line->raw + blanks, line->raw_length - blanks,
                       "no formula");
 }
 
 void hr_audit_markdown(const char *text, int64_t bytes, hr_audit_report *report)
 {
-    reader r = { .facts = { 0 } };
+    reader r = { .read = { 0 } };
     int64_t number = 0;
     for (int64_t at = 0; at < bytes;) {
         at += hr_prose_take_line(text + at, bytes - at, ++number, &r.line);

@@ -32,6 +32,7 @@ typedef struct {
     int64_t number; /* from 1 */
     hr_prose_token tokens[HR_PROSE_TOKENS_MOST];
     int32_t token_count;
+    bool *read; /* [token_count]: numbers that were checked, or that a checked one follows from */
     bool cut;   /* too long: it is not read */
     bool sized; /* a row with a number in a column of sizes or of parameters */
 } hr_prose_line;

@@ -25,6 +25,7 @@ void hr_prose_judge(const hr_prose_line *line, const hr_prose_token *stated, hr_
 {
     hr_audit_claim claim = { .line = line->number };
     const bool of_column = stated->of_column;
+    line->read[stated - line->tokens] = true;
     snprintf(claim.stated, sizeof claim.stated, "%.*s%s%s", (int)stated->length,
              line->text + stated->at, of_column && stated->number.power ? " " : "",
              of_column ? stated->number.unit : "");

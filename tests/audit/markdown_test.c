@@ -70,6 +70,27 @@ static void what_is_no_formula_is_not_judged(void **state)
     has_none("1 \xc3\x97 2 = 3 \xc3\x97 4", 0);
 }
 
+/* A number that was checked, and one beside it that was not. */
+static void a_size_beside_a_claim_is_listed(void **state)
+{
+    static const char *const lines[] = {
+        "76M params \xe2\x86\x92 304MB (fp32), and activations of 77 GB",
+        "2 \xc3\x97 3 = 6, and it takes 77 GB of memory",
+        "| Params (M) | Weights fp32 (MB) | KV cache (GB) |\n| - | - | - |\n| 100 | 400 | 12345 |",
+        "| seq_len | batch size | tokens per batch | Memory (GB) |\n| - | - | - | - |\n"
+        "| 2048 | 4 | 8192 | 9.99 |",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        read_text(lines[i]);
+        if (report.claim_count != 1 || report.unread_count != 1)
+            fail_msg("%s: %d claims, %d listed", lines[i], report.claim_count, report.unread_count);
+    }
+    read_text("80 GB \xc3\x97 8 = 640 GB\n4 x 1024 x 1 MB = 4,096 MB (4.1 GB)");
+    assert_int_equal(report.claim_count, 3);
+    assert_int_equal(report.unread_count, 0);
+}
+
 /* Forms that look like a product with a result, and are none or more than one. */
 static void what_only_looks_like_a_product_is_left(void **state)
 {
@@ -293,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_claims),
         cmocka_unit_test(what_is_no_formula_is_not_judged),
+        cmocka_unit_test(a_size_beside_a_claim_is_listed),
         cmocka_unit_test(what_only_looks_like_a_product_is_left),
         cmocka_unit_test(totals_sum_the_lines_above),
         cmocka_unit_test(the_header_names_the_unit_of_its_column),
