@@ -90,7 +90,8 @@ static hr_config random_case(uint64_t turn, hr_intermediates *recompute_set, hr_
 {
     hr_config config = random_config(SEED, turn);
     hr_error err;
-    config.model.n_layers = between(SEED, turn, 29, 1, LAYERS_MOST);
+    const int64_t fewest = *config.model.attention.layer_types ? 2 : 1; /* so many are listed */
+    config.model.n_layers = between(SEED, turn, 29, fewest, LAYERS_MOST);
     must(hr_config_check(&config, &err), &err);
     *strategy = random_strategy(&config, SEED, turn, recompute_set);
     return config;
