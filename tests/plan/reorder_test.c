@@ -90,8 +90,7 @@ static hr_config random_case(uint64_t turn, hr_intermediates *recompute_set, hr_
 {
     hr_config config = random_config(SEED, turn);
     hr_error err;
-    const int64_t fewest = *config.model.attention.layer_types ? 2 : 1; /* so many are listed */
-    config.model.n_layers = between(SEED, turn, 29, fewest, LAYERS_MOST);
+    config.model.n_layers = draw_layers(&config, SEED, turn, 29, LAYERS_MOST);
     must(hr_config_check(&config, &err), &err);
     *strategy = random_strategy(&config, SEED, turn, recompute_set);
     return config;

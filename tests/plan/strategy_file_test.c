@@ -39,7 +39,7 @@ static void a_printed_strategy_reads_back_equal(void **state)
     print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; turn < 300 * HR_COUNT; turn++) {
         hr_config config = random_config(SEED, turn);
-        config.model.n_layers = between(SEED, turn, 30, 1, LAYERS_MOST);
+        config.model.n_layers = draw_layers(&config, SEED, turn, 30, LAYERS_MOST);
         hr_intermediates recompute_set[LAYERS_MOST], read[LAYERS_MOST];
         hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         strategy.reorder = turn % 2;

@@ -43,7 +43,7 @@ static float *weights_of(void *context, const char *name)
 static hr_config config_of(int32_t family, uint64_t round)
 {
     hr_config config = random_config_of(family, SEED, round);
-    config.model.n_layers = between(SEED, round, 60, 1, LAYERS_MOST);
+    config.model.n_layers = draw_layers(&config, SEED, round, 60, LAYERS_MOST);
     config.train.seq_len = between(SEED, round, 61, 4, 70);
     config.train.optimizer.clip = 0; /* the norm depends on which parameters are frozen */
     config.train.optimizer.lr = 0.01;

@@ -63,7 +63,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         hr_fit fit;
         hr_config config = random_config(SEED, turn);
         config.memory.recompute = HR_RECOMPUTE_AUTO;
-        config.model.n_layers = between(SEED, turn, 60, 1, LAYERS_MOST);
+        config.model.n_layers = draw_layers(&config, SEED, turn, 60, LAYERS_MOST);
         config.train.batch = between(SEED, turn, 61, 1, 6);
         int64_t micro = between(SEED, turn, 62, 1, config.train.batch);
         while (config.train.batch % micro) micro--;
@@ -110,7 +110,7 @@ static void a_smaller_micro_batch_keeps_no_less_than_its_share(void **state)
         hr_config config = random_config(SEED + 1, turn);
         config.memory.recompute = HR_RECOMPUTE_AUTO;
         config.memory.micro_batch = 0;
-        config.model.n_layers = between(SEED, turn, 70, 1, LAYERS_MOST);
+        config.model.n_layers = draw_layers(&config, SEED, turn, 70, LAYERS_MOST);
         config.train.batch = 2 * between(SEED, turn, 71, 1, 6);
         const int64_t bytes = hr_fit_bytes(&config), micro = turn % 2 ? 1 : config.train.batch / 2;
         void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);

@@ -22,6 +22,13 @@ static inline int64_t between(uint64_t seed, uint64_t turn, uint32_t what, int64
     return low + draw(seed, turn, what) % (high - low + 1);
 }
 
+/* A number of layers, not below that of the types which the recipe lists. */
+static inline int64_t draw_layers(const hr_config *config, uint64_t seed, uint64_t turn,
+                                  uint32_t what, int64_t most)
+{
+    return between(seed, turn, what, *config->model.attention.layer_types ? 2 : 1, most);
+}
+
 /* Changes a recipe of a family that has it to native sparse attention, and what does not go with
  * that. */
 static inline void draw_nsa(hr_config *config, uint64_t seed, uint64_t turn)
