@@ -8,11 +8,13 @@
 
 #include "cli.h"
 #include "headroom/progress.h"
+#include "headroom/stages.h"
 
 typedef struct {
     hr_progress progress;
     json_t *texts, *samples; /* null: print text immediately */
     int32_t sample;
+    bool staged; /* each stage has rows of its own: no shares of the run */
 } screen;
 
 static void show_preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
@@ -112,9 +114,11 @@ static void add_sample(screen *s, const hr_data_sample *sample)
 static void show_text(void *context, const hr_data_text *text)
 {
     screen *s = context;
+    hr_data_text shown = *text;
+    if (s->staged) shown.share = shown.passes = 0;
     hr_progress_end(&s->progress);
-    if (s->texts) add_text(s, text);
-    else print_text(text);
+    if (s->texts) add_text(s, &shown);
+    else print_text(&shown);
 }
 
 static void show_sample(void *context, const hr_data_sample *sample)
@@ -135,8 +139,9 @@ static int inspect(const hr_cli_arguments *arguments, hr_config *config)
     hr_error err;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     int64_t cache_limit_bytes;
-    if (hr_cli_recipe(arguments, config, &err) != HR_OK ||
-        hr_cli_take_cache(config, &cache_limit_bytes, &err) != HR_OK ||
+    if (hr_cli_recipe(arguments, config, &err) != HR_OK) return hr_cli_fail(&err);
+    s.staged = hr_config_has_stages(config);
+    if (hr_cli_take_cache(config, &cache_limit_bytes, &err) != HR_OK ||
         hr_cli_leave_stages(config, &err) != HR_OK)
         return hr_cli_fail(&err);
     const bool json = arguments->values[HR_OPTION_JSON];

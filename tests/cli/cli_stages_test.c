@@ -240,6 +240,10 @@ static void stages_read_different_texts(void **state)
     assert_same_file("whole/model.safetensors", "killed/model.safetensors");
     assert_int_equal(run("train mixed.yaml data.train=text.txt --out other"), HR_USAGE);
     assert_says("leave data.train out");
+    must("data inspect mixed.yaml --out mixed"); /* no share of a run whose stages have their own */
+    assert_null(strstr(out, "epochs in this run"));
+    must("data inspect mixed.yaml --out mixed --stage 1");
+    assert_non_null(strstr(out, "epochs in this run"));
     assert_int_equal(run("train mixed.yaml \"train.stages=data=text.txt; at_step=3\" --out other"),
                      HR_USAGE);
     assert_says("stage 2: has no data, and stage 1 has");
