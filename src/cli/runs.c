@@ -29,7 +29,12 @@ static double number(const json_t *object, const char *name)
 static void print_csv(const reading *r, const json_t *line)
 {
     printf("\"");
-    for (const char *at = r->run->folder; *at; at++) printf(*at == '"' ? "\"\"" : "%c", *at);
+    for (const char *at = r->run->folder, *end; *at; at = end) {
+        end = at + strcspn(at, "\"");
+        hr_cli_put_text(at, end - at);
+        if (*end) printf("\"\"");
+        end += *end != 0;
+    }
     printf("\",%lld,%lld", (long long)r->run->steps, (long long)r->run->tokens);
     const double values[] = { r->run->seconds, number(line, "loss"), number(line, "valid_loss"),
                               number(line, "lr") };

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "headroom/config.h"
 #include "headroom/version.h"
+#include "report/svg.h"
 
 /* How every page begins: what may replace a page. */
 static const char page_begin[] = "<!doctype html>\n<!-- headroom ";
@@ -55,12 +56,12 @@ hr_status hr_html_close(hr_html *page, const char *note)
 
 void hr_html_put_text(hr_html *page, const char *text)
 {
-    static const char special[] = "<>&\"'";
     while (*text) {
-        const int plain = (int)strcspn(text, special);
-        hr_html_put(page, "%.*s", plain, text);
-        if (text[plain]) hr_html_put(page, "&#%d;", text[plain]);
-        text += plain + (text[plain] != 0);
+        int32_t code;
+        const int64_t plain = hr_svg_plain(text, &code);
+        hr_html_put(page, "%.*s", (int)plain, text);
+        if (code) hr_html_put(page, "&#%d;", code);
+        text += plain + (code != 0);
     }
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/svg.c - see svg.h. */
+#define _GNU_SOURCE
 #include "report/svg.h"
 
 #include <string.h>
+
+#include "base/json.h"
 
 const char hr_svg_first[] = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 
@@ -24,13 +27,27 @@ void hr_svg_end(hr_writer *w)
     hr_put(w, "</svg>\n");
 }
 
+int64_t hr_svg_plain(const char *text, int32_t *code)
+{
+    int64_t plain = 0;
+    while (text[plain] && !strchr("<>&\"'", text[plain])) {
+        const int64_t more = hr_json_character(text + plain, (int64_t)strnlen(text + plain, 4));
+        if (more == 0) break;
+        plain += more;
+    }
+    const unsigned char next = (unsigned char)text[plain];
+    *code = next < 0x80 ? next : 0xfffd;
+    return plain;
+}
+
 void hr_svg_put_text(hr_writer *w, const char *text)
 {
     while (*text) {
-        const int plain = (int)strcspn(text, "<>&");
-        hr_put(w, "%.*s", plain, text);
-        if (text[plain]) hr_put(w, "&#%d;", text[plain]);
-        text += plain + (text[plain] != 0);
+        int32_t code;
+        const int64_t plain = hr_svg_plain(text, &code);
+        hr_put(w, "%.*s", (int)plain, text);
+        if (code) hr_put(w, "&#%d;", code);
+        text += plain + (code != 0);
     }
 }
 

@@ -13,6 +13,10 @@ extern const char hr_svg_first[];
 void hr_svg_begin(hr_writer *w, int64_t width, int64_t height, const char *title);
 void hr_svg_end(hr_writer *w);
 
+/* Bytes of a text before what an element or attribute cannot have as it is; *code: its code point,
+ * U+FFFD for a byte that is no UTF-8, or 0 at the end. */
+int64_t hr_svg_plain(const char *text, int32_t *code);
+
 /* Text inside of an element: what has a meaning there is written as entities. */
 void hr_svg_put_text(hr_writer *w, const char *text);
 

@@ -87,6 +87,11 @@ static void a_page_is_written_or_refused_first(void **state)
     assert_int_equal(run("runs one --html runs.html"), HR_OK); /* replaces a page */
     get("runs.html", page);
     assert_null(strstr(page, "What differs"));
+    assert_int_equal(system("cp -r one \"$(printf 'o\\377')\""), 0); /* no UTF-8 */
+    assert_int_equal(run("runs one \"$(printf 'o\\377')\" --html runs.html"), HR_OK);
+    get("runs.html", page);
+    assert_non_null(strstr(page, "o&#65533;"));
+    assert_null(strchr(page, '\377'));
     assert_int_equal(run("runs none --html text.txt"), HR_USAGE);
     assert_non_null(strstr(err, "text.txt: exists and is not a page"));
     assert_int_equal(run("runs none --html no/runs.html"), HR_USAGE);
