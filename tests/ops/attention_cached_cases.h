@@ -163,11 +163,11 @@ static inline void cached_check_all(const uint32_t *masks, int mask_count, bool 
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int m = 0; m < mask_count; m++)
-            for (int type = bf16_only; type < 2; type++) {
+            for (int type = bf16_only; type < (bf16_only ? 2 : 3); type++) {
                 attention_case c = case_of(shapes[i].T, shapes[i].H, shapes[i].G, shapes[i].width,
                                            shapes[i].fused, i % 2 ? 3 : 0);
                 c.attr.mask = shapes[i].mask;
-                c.dtype = type ? HR_BF16 : HR_F32;
+                c.dtype = case_dtypes[type];
                 cached_check(&c, masks[m], shapes[i].most, random);
                 case_draw(&random);
             }

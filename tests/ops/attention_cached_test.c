@@ -46,7 +46,7 @@ static void any_shape_has_the_bits_of_the_whole_sequence(void **state)
         c.rows = c.attr.T;
         c.row_first = 0;
         c.attr.dropout = 0;
-        c.dtype = case_below(&random, 2) ? HR_BF16 : HR_F32;
+        c.dtype = case_dtypes[case_below(&random, 3)];
         cached_check(&c, masks[case_below(&random, count)], 1 + case_below(&random, c.attr.T),
                      random);
     }

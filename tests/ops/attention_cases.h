@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "base/bf16.h"
 #include "base/cpu.h"
+#include "base/element.h"
 #include "base/random.h"
 #include "guard.h"
 #include "ops/attention/attention.h"
@@ -95,6 +95,9 @@ static inline attention_case case_of(int64_t T, int32_t H, int32_t G, int32_t he
     return c;
 }
 
+/* Of activations. */
+static const hr_dtype case_dtypes[] = { HR_F32, HR_BF16, HR_F16 };
+
 static inline int64_t case_bytes(const attention_case *c, int tensor)
 {
     return tensor == CASE_LSE ? 4 : hr_dtype_bytes(c->dtype);
@@ -103,15 +106,13 @@ static inline int64_t case_bytes(const attention_case *c, int tensor)
 static inline double case_get(const attention_case *c, const attention_tensors *t, int tensor,
                               int64_t i)
 {
-    if (tensor == CASE_LSE || c->dtype == HR_F32) return (double)((const float *)t->at[tensor])[i];
-    return (double)hr_bf16_to_f32(((const hr_bf16 *)t->at[tensor])[i]);
+    return (double)hr_element_get(t->at[tensor], i, tensor == CASE_LSE ? HR_F32 : c->dtype);
 }
 
 static inline void case_set(const attention_case *c, attention_tensors *t, int tensor, int64_t i,
                             float value)
 {
-    if (tensor == CASE_LSE || c->dtype == HR_F32) ((float *)t->at[tensor])[i] = value;
-    else ((hr_bf16 *)t->at[tensor])[i] = hr_bf16_from_f32(value);
+    hr_element_set(t->at[tensor], i, tensor == CASE_LSE ? HR_F32 : c->dtype, value);
 }
 
 /* Tensors that a case does not have stay null. Inputs are random, outputs NaN. */
@@ -276,13 +277,13 @@ static const int32_t case_windows[] = { 1,   2,   31,  32,  33,  63,  64, 65,
 
 enum { CASE_WINDOWS = sizeof case_windows / sizeof *case_windows };
 
-/* Runs a case in both dtypes with each mask and compares it with the reference. */
+/* Runs a case in all dtypes with each mask and compares it with the reference. */
 static inline void case_check(attention_case c, const uint32_t *masks, int mask_count,
                               bool bf16_only, case_random random)
 {
-    for (int type = bf16_only; type < 2; type++) {
+    for (int type = bf16_only; type < (bf16_only ? 2 : 3); type++) {
         attention_tensors want, got;
-        c.dtype = type ? HR_BF16 : HR_F32;
+        c.dtype = case_dtypes[type];
         case_open(&c, &want, random);
         case_run(&c, &want, 0, 1);
         for (int i = 0; i < mask_count; i++) {

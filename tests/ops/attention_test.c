@@ -165,7 +165,7 @@ static void assert_rows_equal(const attention_case *c, const attention_tensors *
     assert_memory_equal(a->at[tensor], b->at[tensor], (size_t)(rows * row_bytes));
 }
 
-/* Runs a check on a few shapes with the reference and every instruction set, in both dtypes. */
+/* Runs a check on a few shapes with the reference and every instruction set, in all dtypes. */
 static void with_shapes(void (*check)(const attention_case *c, uint32_t mask, case_random random))
 {
     case_random random = { .seed = seed + 4 };
@@ -174,7 +174,7 @@ static void with_shapes(void (*check)(const attention_case *c, uint32_t mask, ca
     for (int i = 0; i < count; i++)
         for (int shape = 0; shape < 6; shape++) {
             attention_case c = case_around(&random, shape % 2 ? 64 : 77, shape < 3 ? 24 : 64);
-            c.dtype = shape % 3 == 0 ? HR_F32 : HR_BF16;
+            c.dtype = case_dtypes[shape % 3];
             c.rows = 2 * c.attr.T + c.attr.T / 3;
             check(&c, masks[i], random);
         }
@@ -448,9 +448,9 @@ static void large_scores_stay_finite(void **state)
     attention_case c = case_of(70, 1, 1, 16, true, 0);
     c.attr.scale = 400;
     for (int i = 0; i < count; i++)
-        for (int type = 0; type < 2; type++) {
+        for (int type = 0; type < 3; type++) {
             attention_tensors t;
-            c.dtype = type ? HR_BF16 : HR_F32;
+            c.dtype = case_dtypes[type];
             case_open(&c, &t, (case_random){ .seed = seed + 5 });
             case_run(&c, &t, masks[i], 1);
             for (int tensor = CASE_O; tensor < CASE_TENSORS; tensor++)
