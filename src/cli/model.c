@@ -28,8 +28,11 @@ hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, i
     double wide = (double)*value;
     const hr_status status = hr_cli_number(arguments, id, &wide, err);
     if (status != HR_OK) return status;
-    if (!(wide >= 0 && wide <= 1e15) || wide != (double)(int64_t)wide)
-        return hr_fail(err, HR_USAGE, "--%s %.40s is not a whole number from 0 to 10^15",
+    if (wide > 1e15)
+        return hr_fail(err, HR_USAGE, "--%s %.40s is above 10^15",
+                       hr_cli_option_at((int32_t)id)->name, arguments->values[id]);
+    if (!(wide >= 0) || wide != (double)(int64_t)wide)
+        return hr_fail(err, HR_USAGE, "--%s %.40s is not a non-negative integer",
                        hr_cli_option_at((int32_t)id)->name, arguments->values[id]);
     *value = (int64_t)wide;
     return HR_OK;

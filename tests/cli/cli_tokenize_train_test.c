@@ -28,7 +28,7 @@ static void every_result_has_its_exit_code(void **state)
         { text, "--out made nowhere.txt", HR_USAGE, "nowhere.txt: no such file" },
         { text, "--out made --vocab-size 5", HR_USAGE, "vocabulary size 5: " },
         { text, "--out made --vocab-size 1.5", HR_USAGE,
-          "--vocab-size 1.5 is not a whole number from 0 to 10^15" },
+          "--vocab-size 1.5 is not a non-negative integer" },
         { text, "--out made --vocab-size 40 --transition 41", HR_USAGE, "transition 41 is above" },
         { text, "--out made --inherit text.txt", HR_USAGE, "need --transition" },
         { text, "--out made --pattern gpt2 --like made/tokenizer.json", HR_USAGE, "give one" },
@@ -41,7 +41,7 @@ static void every_result_has_its_exit_code(void **state)
         { "", "--out made", HR_CORRUPT, "text.txt: no text in it" },
         { "a\xff", "--out made", HR_CORRUPT, "text.txt: byte 1 is not UTF-8" },
         { text, "--out made --like text.txt", HR_CORRUPT, "text.txt: byte 0" },
-        { text, "--out made --pattern '('", HR_USAGE, "pattern \"(\": PCRE2 error" },
+        { text, "--out made --pattern '('", HR_CORRUPT, "pattern \"(\": PCRE2 error" },
         { text, "--out made --transition 2 --inherit text.txt", HR_CORRUPT, "line 1 is not two" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -305,6 +305,8 @@ static void every_invalid_request_is_one_error_sentence(void **state)
           HR_USAGE },
         { "out --prompt x --max-tokens 0", "at least 1 is needed", HR_USAGE },
         { "out --prompt x --max-tokens -3", "not a non-negative integer", HR_USAGE },
+        { "out --prompt x --seed 9007199254740993", "--seed 9007199254740993 is above 10^15",
+          HR_USAGE },
         { "out --prompt x --temperature warm", "not a number", HR_USAGE },
         { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
         { "out --prompt x --top-p 1.0000001", "--top-p 1.0000001 is not above 0 and at most 1",

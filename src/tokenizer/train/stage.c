@@ -120,11 +120,6 @@ static hr_status open_reading(hr_stage *s, hr_error *err)
     if (status == HR_OK)
         status = hr_pretokenizer_place(&s->pretokenizer, &s->cutting, &s->pipeline.cut,
                                        hr_cpu_detect(), err);
-    const bool like = s->number == 2 ? s->request->like_two : s->request->like;
-    if (status == HR_CORRUPT && !like) { /* it is the pattern of an option */
-        if (err) err->status = HR_USAGE;
-        status = HR_USAGE;
-    }
     if (status != HR_OK) return status;
     const int64_t buffer = hr_feed_buffer_bytes(s->source);
     const int64_t places = s->number == 2 ? INT64_C(1) << HR_ATOM_PLACE_BITS : 0;
