@@ -24,32 +24,18 @@ enum {
      * a spinning thread delays the thread that it waits for. */
     SPINS = 8192,
     SPINS_CROWDED = 128,
-    SPINS_PER_YIELD = 64,
-    /* On a busy machine each yield gives other programs a turn of milliseconds. A thread that
-     * sleeps has its turn sooner when it is woken than one that yields. */
-    SPIN_NS = 400000
+    SPINS_PER_YIELD = 64
 };
-
-static int64_t ns_of(clockid_t clock)
-{
-    struct timespec now = { 0 };
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void gate_wait(hr_pool *pool, hr_pool_gate *gate, unsigned seen)
 {
-    int64_t begin_ns = 0;
     for (int32_t i = 1; i <= pool->spins; i++) {
         if (atomic_load_explicit(&gate->turn, memory_order_acquire) != seen) return;
         if (i % SPINS_PER_YIELD) {
             __builtin_ia32_pause();
-            continue;
+        } else {
+            sched_yield();
         }
-        const int64_t now_ns = ns_of(CLOCK_MONOTONIC);
-        if (i == SPINS_PER_YIELD) begin_ns = now_ns;
-        else if (now_ns - begin_ns > SPIN_NS) break;
-        sched_yield();
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&gate->asleep, 1);
@@ -65,6 +51,13 @@ static void gate_advance(hr_pool *pool, hr_pool_gate *gate)
     pthread_mutex_lock(&pool->mutex);
     pthread_cond_broadcast(&gate->moved);
     pthread_mutex_unlock(&pool->mutex);
+}
+
+static int64_t ns_of(clockid_t clock)
+{
+    struct timespec now = { 0 };
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void call(const hr_pool *pool, hr_pool_fn *fn, void *context, int32_t thread)
