@@ -57,7 +57,8 @@ typedef struct {
     /* tokens 0: no targets, and loss is NaN */
     void (*evaluated)(void *context, int64_t step, double loss, int64_t tokens);
     void (*sample)(void *context, const char *text, int64_t bytes); /* UTF-8, as it is generated */
-    void (*saved)(void *context, int64_t step, const char *path);
+    void (*saved)(void *context, int64_t step,
+                  const char *path);                  /* a checkpoint, in folder `path` */
     void (*trouble)(void *context, const char *line); /* a problem that does not end the run */
     /* A key that differs from the run to resume and is the reason for the refusal; list it in
      * `allowed` to resume anyway. */

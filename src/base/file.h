@@ -13,7 +13,8 @@
 
 enum { HR_NAME_BYTES = 256 }; /* a file name without its directory, including the null byte */
 
-/* The code of an errno of an open: a lack of the system is a failure, any other wrong usage. */
+/* The status of an open that failed with this errno: FAILURE if the system is short of files or
+ * memory or cannot read its disk, else USAGE. */
 hr_status hr_file_open_status(int code);
 
 /* Returns true when a file of any kind has that name. */

@@ -194,9 +194,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PREFIX_SPACE] = { "prefix-space", NULL,
                                  "with gpt2: add a space before every line (add_prefix_space)" },
     [HR_OPTION_TRANSITION] = { "transition", "N",
-                               "SuperBPE: stage 2, whose merges may cross words, begins with the "
-                               "first "
-                               "N lines of the merges.txt of stage 1" },
+                               "SuperBPE: stage 2, whose merges may cross words, begins with "
+                               "the first N lines of the merges.txt of stage 1" },
     [HR_OPTION_INHERIT] = { "inherit", "FILE",
                             "SuperBPE: take the merges of stage 1 from this merges.txt" },
     [HR_OPTION_PATTERN_TWO] = { "pattern-two", "NAME",

@@ -97,8 +97,8 @@ static hr_status fail_name(const char *name, hr_error *err)
     hr_writer writer = { all, sizeof all };
     if (!strcmp(name, "step") || !strcmp(name, "steps") || !strcmp(name, "start"))
         return hr_fail(err, HR_USAGE,
-                       "\"%s\" is not a key of a stage, which lasts until the next one begins; "
-                       "use at_step",
+                       "\"%s\" is not a key of a stage; use at_step: a stage lasts until the next "
+                       "one begins",
                        name);
     for (int32_t i = 0; i < KEYS; i++) {
         const int32_t cost = hr_word_cost(name, keys[i].name);

@@ -56,11 +56,10 @@ static hr_status add(const hr_config *config, int32_t index, int32_t with, char 
     hr_spec spec, before;
     hr_config_stage_word(config, index, "data", text);
     if (!*text)
-        return hr_fail(
-            err, HR_USAGE,
-            "train.stages, stage %d: has no data, and stage %d has: give them to all, or "
-            "to none",
-            index + 1, with + 1);
+        return hr_fail(err, HR_USAGE,
+                       "train.stages, stage %d: has no data, and stage %d has: give it to all "
+                       "stages, or to none",
+                       index + 1, with + 1);
     hr_status status = hr_spec_read(&spec, "train.stages: data", text, err);
     if (status == HR_OK) status = check(&spec, index, err);
     for (int32_t i = 0; i < spec.count && status == HR_OK; i++) {

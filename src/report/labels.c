@@ -81,7 +81,7 @@ static const struct {
                   { "save", "writing", true },
                   { "merge", "adding both gradients of", true },
                   { "sumsq", "norm of the gradient of", true },
-                  { "product_norm", "norm of a gradient, from its product", false },
+                  { "product_norm", "norm of a gradient, without computing it", false },
                   { "adamw", "update of", true },
                   { "sgd", "update of", true },
                   { "lion", "update of", true },
