@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dev/pool.c - fork and join with two gates: `start` advances when there is work, `finish` when the
- * last worker is done.
+ * last part of it is done.
+ *
+ * A run has one part for each thread. A worker claims its own part; when the caller has done its
+ * part, it claims those of workers that have not begun. So a run only waits for threads that the
+ * system took from a core in the middle of a part, and a worker that arrives late finds its part
+ * claimed. A claim is the number of the run, and can be made only while that run is unfinished.
  *
  * A gate is a counter. A waiting thread spins on it for a while, announces that it will sleep,
  * checks once more and sleeps. The thread that advances the gate checks for announcements
@@ -71,23 +76,35 @@ static void call(const hr_pool *pool, hr_pool_fn *fn, void *context, int32_t thr
     pool->timed_ns[thread] += ns_of(pool->timed_by) - begin_ns;
 }
 
+/* Runs the part of `worker` if nobody has begun it. `turn` may be an earlier run: nothing is left
+ * of that, and the fields of the present one are not read. */
+static void do_part(hr_pool *pool, hr_pool_worker *worker, unsigned turn)
+{
+    unsigned last = turn - 1;
+    if (atomic_load_explicit(&worker->claimed, memory_order_relaxed) != last) return;
+    if (!atomic_compare_exchange_strong(&worker->claimed, &last, turn)) return;
+    call(pool, pool->fn, pool->context, worker->thread);
+    if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_advance(pool, &pool->finish);
+}
+
 static void *work(void *argument)
 {
-    const hr_pool_worker *worker = argument;
+    hr_pool_worker *worker = argument;
     hr_pool *pool = worker->pool;
     hr_cpu_flush_denormals();
-    for (unsigned turn = 0;; turn++) {
+    for (unsigned turn = 0;;) {
         gate_wait(pool, &pool->start, turn);
-        if (pool->closing) return 0;
-        call(pool, pool->fn, pool->context, worker->thread);
-        if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_advance(pool, &pool->finish);
+        turn = atomic_load(&pool->start.turn);
+        if (atomic_load(&pool->closing)) return 0;
+        do_part(pool, worker, turn);
     }
 }
 
 static int start_worker(hr_pool *pool, int32_t thread)
 {
     hr_pool_worker *worker = &pool->workers[thread];
-    *worker = (hr_pool_worker){ .pool = pool, .thread = thread };
+    worker->pool = pool;
+    worker->thread = thread;
     return hr_thread_start(&worker->handle, pool->stacks + (thread - 1) * (int64_t)HR_STACK_BYTES,
                            work, worker);
 }
@@ -137,6 +154,8 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
         atomic_store_explicit(&pool->unfinished, pool->threads - 1, memory_order_relaxed);
         gate_advance(pool, &pool->start);
         call(pool, fn, context, 0);
+        for (int32_t thread = 1; thread < pool->threads; thread++)
+            do_part(pool, &pool->workers[thread], atomic_load(&pool->start.turn));
         gate_wait(pool, &pool->finish, turn);
     }
     pool->running = false;
@@ -153,7 +172,7 @@ void hr_pool_close(hr_pool *pool)
 {
     if (!pool || pool->threads == 0) return;
     HR_ASSERT(!pool->running);
-    pool->closing = true;
+    atomic_store(&pool->closing, true);
     gate_advance(pool, &pool->start);
     for (int32_t thread = 1; thread < pool->threads; thread++)
         hr_thread_join(&pool->workers[thread].handle);

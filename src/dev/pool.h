@@ -28,16 +28,18 @@ typedef struct {
 } hr_pool_gate;
 
 typedef struct {
-    struct hr_pool *pool;
+    _Alignas(64) struct hr_pool *pool;
     hr_thread handle;
     int32_t thread;
+    atomic_uint claimed; /* the last run in which its part was begun */
 } hr_pool_worker;
 
 /* Private fields. */
 typedef struct hr_pool {
     int32_t threads; /* including the caller; 0: closed */
     int32_t spins;   /* checks of a gate before sleeping on it */
-    bool running, closing;
+    bool running;
+    atomic_bool closing;
     hr_pool_fn *fn;
     void *context;
     clockid_t timed_by;
@@ -67,8 +69,10 @@ int64_t hr_pool_bytes(int32_t threads);
 HR_MUST_CHECK hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threads,
                                      hr_error *err);
 
-/* Calls fn(context, thread, threads) once on every thread; the caller is thread 0. Returns when all
- * calls have returned; their writes are then visible to the caller. `fn` must not run the pool.
+/* Calls fn(context, thread, threads) once for every `thread` from 0 to threads - 1. The caller is
+ * thread 0, and also makes the calls of workers that have not come to theirs when it is done:
+ * calls must not wait for each other. Returns when all have returned; their writes are then visible
+ * to the caller. `fn` must not run the pool.
  *
  * Cost     about a microsecond while the workers spin, tens of microseconds once they sleep
  * Threads  the one that opened the pool */

@@ -2,10 +2,10 @@
 /* ops/call.h - the arguments of a running operation. An operation cannot fail, allocate, wait or
  * print.
  *
- * Every thread of the pool calls the same function with its own `thread`; the function computes its
- * share of the work from (thread, threads). An operation with several phases is called once per
- * phase, with a barrier between phases. The number of threads may change which thread computes a
- * value, but not the bits of the value. */
+ * The pool calls the same function once for each `thread`, on any thread of the system; the
+ * function computes its share of the work from (thread, threads). An operation with several phases
+ * is called once per phase, with a barrier between phases. The number of threads may change which
+ * thread computes a value, but not the bits of the value. */
 #ifndef HR_OPS_CALL_H
 #define HR_OPS_CALL_H
 

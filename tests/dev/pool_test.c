@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool_test.c - fork and join: every thread runs once, and all writes are visible afterwards. */
+/* pool_test.c - fork and join: every part runs once, and all writes are visible afterwards. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,10 +28,12 @@ enum { THREADS_MOST = 8, ELEMENTS = 1000 };
 
 static hr_pool pool;
 static uint8_t *stacks;
+static atomic_int arrived;
 
 static void open_pool(int32_t threads)
 {
     hr_error err;
+    arrived = 0;
     stacks = mmap(0, (size_t)hr_pool_bytes(THREADS_MOST), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(stacks != MAP_FAILED);
@@ -105,10 +108,48 @@ static void sleepers_are_woken_on_both_sides(void **state)
     for (int i = 0; i < 4; i++) assert_int_equal(runs[i], 2000 * HR_COUNT);
 }
 
-static void note_stack(void *context, int32_t thread, int32_t threads)
+/* Keeps the caller from doing the parts of others: returns when every thread has begun its own. */
+static void meet(int32_t threads)
+{
+    const int here = atomic_fetch_add(&arrived, 1);
+    while (atomic_load(&arrived) < here - here % threads + threads) sched_yield();
+}
+
+typedef struct {
+    int64_t runs[4];
+    pthread_t by[4];
+} visits;
+
+static void visit(void *context, int32_t thread, int32_t threads)
 {
     (void)threads;
+    visits *v = context;
+    v->runs[thread]++;
+    v->by[thread] = pthread_self();
+}
+
+/* Workers that sleep take longer to wake up than an empty part takes. */
+static void the_caller_does_the_parts_of_those_that_are_late(void **state)
+{
+    (void)state;
+    int64_t late = 0;
+    visits v = { 0 };
+    open_pool(4);
+    for (int run = 0; run < 100; run++) {
+        usleep(1000);
+        hr_pool_run(&pool, visit, &v);
+        for (int i = 0; i < 4; i++) assert_int_equal(v.runs[i], run + 1);
+        assert_true(pthread_equal(v.by[0], pthread_self()));
+        for (int i = 1; i < 4; i++) late += pthread_equal(v.by[i], pthread_self());
+    }
+    close_pool();
+    assert_true(late > 0);
+}
+
+static void note_stack(void *context, int32_t thread, int32_t threads)
+{
     void **places = context;
+    meet(threads);
     places[thread] = __builtin_frame_address(0);
 }
 
@@ -140,8 +181,8 @@ static void every_page_of_the_stacks_is_resident(void **state)
 
 static void note_control(void *context, int32_t thread, int32_t threads)
 {
-    (void)threads;
     unsigned *controls = context;
+    meet(threads);
     controls[thread] = _mm_getcsr();
 }
 
@@ -158,8 +199,8 @@ static void denormals_are_flushed_on_every_thread(void **state)
 
 static void note_mask(void *context, int32_t thread, int32_t threads)
 {
-    (void)threads;
     sigset_t mask;
+    meet(threads);
     pthread_sigmask(SIG_SETMASK, 0, &mask);
     ((int *)context)[thread] = sigismember(&mask, SIGINT);
 }
@@ -270,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_do_not_overlap_on_any_number_of_threads),
         cmocka_unit_test(sleepers_are_woken_on_both_sides),
+        cmocka_unit_test(the_caller_does_the_parts_of_those_that_are_late),
         cmocka_unit_test(stacks_are_in_the_given_memory),
         cmocka_unit_test(every_page_of_the_stacks_is_resident),
         cmocka_unit_test(denormals_are_flushed_on_every_thread),
