@@ -379,6 +379,10 @@ int hr_cli_fail(const hr_error *err);
 struct json_t;
 hr_status hr_cli_print_json(struct json_t *object, size_t flags);
 
+/* A string with the text as hr_cli_write_text prints it: of a file name, which may be no UTF-8.
+ * Null without memory. */
+struct json_t *hr_cli_json_string(const char *text);
+
 /* Whether the locale has UTF-8, and with it block characters. */
 bool hr_cli_has_blocks(void);
 

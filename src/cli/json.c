@@ -2,8 +2,22 @@
 /* cli/json.c - how every command prints JSON. */
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
+
+json_t *hr_cli_json_string(const char *text)
+{
+    char *plain = NULL;
+    size_t bytes;
+    FILE *to = open_memstream(&plain, &bytes);
+    if (!to) return NULL;
+    hr_cli_write_text(to, text, (int64_t)strlen(text));
+    json_t *string = fclose(to) ? NULL : json_stringn(plain, bytes);
+    free(plain);
+    return string;
+}
 
 hr_status hr_cli_print_json(json_t *object, size_t flags)
 {

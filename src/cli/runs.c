@@ -122,14 +122,34 @@ static void read_recipe(hr_run *run)
 
 /* ---- text */
 
+/* Characters of UTF-8: bytes that do not continue one. */
+static int characters(const char *text)
+{
+    int count = 0;
+    for (; *text; text++) count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 static int columns_of(const hr_run *runs, int32_t count)
 {
-    size_t most = 4;
+    int most = 4;
     for (int32_t i = 0; i < count; i++) {
-        const size_t length = strlen(runs[i].folder);
+        const int length = characters(runs[i].folder);
         most = length > most ? length : most;
     }
-    return most > NAME_COLUMNS ? NAME_COLUMNS : (int)most;
+    return most > NAME_COLUMNS ? NAME_COLUMNS : most;
+}
+
+/* Prints the end of a name that is longer than the column. */
+static void print_name(const char *name, int columns)
+{
+    int length = characters(name);
+    while (length > columns || ((unsigned char)*name & 0xc0) == 0x80) {
+        length -= ((unsigned char)*name & 0xc0) != 0x80;
+        name++;
+    }
+    hr_cli_put_string(name);
+    printf("%*s", columns - length, "");
 }
 
 static void print_real(double value)
@@ -150,9 +170,7 @@ static void print_runs(const hr_run *runs, int32_t count, int64_t tokens)
            "seconds", "tokens/s", "loss", "at equal", "valid", "best", "planned", "measured");
     for (int32_t i = 0; i < count; i++) {
         const hr_run *r = &runs[i];
-        const size_t length = strlen(r->folder);
-        printf("%-*s", columns,
-               r->folder + (length > (size_t)columns ? length - (size_t)columns : 0));
+        print_name(r->folder, columns);
         print_count(r->steps, 9);
         print_count(r->tokens, 15);
         printf(" %9.1f", r->seconds);
@@ -189,6 +207,48 @@ static void print_differences(const hr_run *runs, int32_t count)
             printf("\n%s has no checkpoint, so its recipe is not known\n", runs[i].folder);
 }
 
+/* ---- JSON */
+
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *count_or_null(int64_t value)
+{
+    return value ? json_integer(value) : json_null();
+}
+
+static json_t *run_json(const hr_run *r)
+{
+    return json_pack("{s:o, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "run",
+                     hr_cli_json_string(r->folder), "steps", (json_int_t)r->steps, "tokens",
+                     (json_int_t)r->tokens, "seconds", r->seconds, "loss", real(r->loss),
+                     "loss_at_equal_tokens", real(r->common), "valid_loss", real(r->valid),
+                     "best_valid_loss", real(r->best), "planned_bytes", count_or_null(r->planned),
+                     "measured_bytes", count_or_null(r->measured));
+}
+
+static hr_status print_json(const hr_run *runs, int32_t count, int64_t tokens)
+{
+    char text[HR_VALUE_BYTES];
+    const hr_key *key;
+    int32_t row = -1;
+    json_t *all = json_array(), *differences = json_object();
+    for (int32_t i = 0; i < count; i++) json_array_append_new(all, run_json(&runs[i]));
+    while ((key = hr_runs_next_difference(runs, count, row + 1, &row))) {
+        json_t *values = json_array();
+        for (int32_t i = 0; i < count; i++)
+            json_array_append_new(
+                values, runs[i].recipe ? hr_cli_json_string(hr_run_value(&runs[i], key->name, text))
+                                       : json_null());
+        json_object_set_new(differences, key->name, values);
+    }
+    return hr_cli_print_json(json_pack("{s:I, s:o, s:o}", "equal_tokens", (json_int_t)tokens,
+                                       "runs", all, "differences", differences),
+                             0);
+}
+
 static hr_status read_all(const hr_cli_arguments *arguments, hr_run *runs, int64_t *tokens,
                           hr_error *err)
 {
@@ -210,9 +270,13 @@ static hr_status compare(const hr_cli_arguments *arguments, hr_run *runs, hr_err
 {
     const int32_t count = arguments->operand_count;
     const bool csv = arguments->values[HR_OPTION_RUNS_CSV];
+    const bool json = arguments->values[HR_OPTION_JSON];
     const char *page = arguments->values[HR_OPTION_RUNS_HTML];
     int64_t tokens;
     if (csv && page) return hr_fail(err, HR_USAGE, "--csv and --html exclude each other; give one");
+    if (json && (csv || page))
+        return hr_fail(err, HR_USAGE, "--json and --%s exclude each other; give one",
+                       csv ? "csv" : "html");
     hr_status status = page ? hr_runs_check_page(page, err) : HR_OK;
     if (status != HR_OK) return status;
     if (csv) printf("run,step,tokens,seconds,loss,valid_loss,lr\n");
@@ -224,6 +288,7 @@ static hr_status compare(const hr_cli_arguments *arguments, hr_run *runs, hr_err
         read_recipe(&runs[i]);
     }
     if (status != HR_OK) return status;
+    if (json) return print_json(runs, count, tokens);
     print_runs(runs, count, tokens);
     if (count > 1) print_differences(runs, count);
     return page ? hr_runs_write_page(page, runs, count, tokens, err) : HR_OK;

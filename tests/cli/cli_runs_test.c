@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_runs_test.c - headroom runs: the numbers of logs, the loss at equal tokens, the keys in which
  * recipes differ, CSV, and logs that are broken or still written. */
+#include <jansson.h>
+
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -74,6 +76,40 @@ static void every_step_is_a_line_of_csv(void **state)
     assert_int_equal(lines, 1 + 4 + 2 + 1); /* with one evaluation */
 }
 
+static void the_same_is_printed_as_json(void **state)
+{
+    (void)state;
+    prepare();
+    shell("mv one \"$(printf 'o\\377')\"");
+    assert_int_equal(run("runs \"$(printf 'o\\377')\" two --json"), HR_OK);
+    json_t *all = json_loads(out, 0, NULL), *runs = json_object_get(all, "runs");
+    assert_int_equal(json_array_size(runs), 2);
+    json_t *one = json_array_get(runs, 0), *two = json_array_get(runs, 1);
+    assert_string_equal(json_string_value(json_object_get(one, "run")), "o?");
+    assert_int_equal(json_integer_value(json_object_get(one, "steps")), 4);
+    assert_true(json_is_null(json_object_get(one, "valid_loss")));
+    assert_true(json_is_real(json_object_get(two, "valid_loss")));
+    assert_true(json_equal(json_object_get(all, "equal_tokens"), json_object_get(two, "tokens")));
+    assert_true(
+        json_equal(json_object_get(two, "loss_at_equal_tokens"), json_object_get(two, "loss")));
+    json_t *seeds = json_object_get(json_object_get(all, "differences"), "train.seed");
+    assert_string_equal(json_string_value(json_array_get(seeds, 1)), "7");
+    json_decref(all);
+    assert_int_equal(run("runs two --json --csv"), HR_USAGE);
+    assert_non_null(strstr(err, "--json and --csv exclude each other; give one"));
+}
+
+/* A column has characters of names, not bytes, and the end of those that are longer. */
+static void names_are_cut_and_padded_by_characters(void **state)
+{
+    (void)state;
+    prepare();
+    shell("mv one läufe; mv two abcdefghijklmnopqrstuvwxyz0123456789é");
+    assert_int_equal(run("runs läufe abcdefghijklmnopqrstuvwxyz0123456789é"), HR_OK);
+    assert_non_null(strstr(out, "\nläufe                                    4 "));
+    assert_non_null(strstr(out, "\nfghijklmnopqrstuvwxyz0123456789é         2 "));
+}
+
 /* What is on a page is checked by tests/report/check_page.py. */
 static void a_page_is_written_or_refused_first(void **state)
 {
@@ -122,6 +158,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(runs_are_compared_at_equal_tokens),
         IN_A_FOLDER(every_step_is_a_line_of_csv),
+        IN_A_FOLDER(the_same_is_printed_as_json),
+        IN_A_FOLDER(names_are_cut_and_padded_by_characters),
         IN_A_FOLDER(a_page_is_written_or_refused_first),
         IN_A_FOLDER(broken_logs_are_refused),
     };

@@ -28,6 +28,10 @@ for words in (["model.d_modle=3"], ["model.n_heads=3"]):
         assert error.code == 2 and "model." in str(error), error
 
 
+# A shell starts what runs in its background with SIGINT ignored, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def interrupt(step):
     if step["step"] == 20:
         threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
