@@ -76,8 +76,8 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
 {
     const int64_t length = r->length;
     if (q->logits_out)
-        printf("%s: logits of %s x %s tokens\n", q->logits_out, hr_cli_count(r->sequences),
-               hr_cli_count(r->length));
+        printf("%s: logits of %s x %s token%s\n", q->logits_out, hr_cli_count(r->sequences),
+               hr_cli_count(r->length), r->length == 1 ? "" : "s");
     else if (q->choices)
         printf("%s question%s: accuracy %.2f %%, length-normalized accuracy %.2f %%\n",
                hr_cli_count(r->questions), r->questions == 1 ? "" : "s",
@@ -86,9 +86,10 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
     else printf("loss %.6f nats per token, perplexity %.4f", r->loss, r->perplexity);
     if (r->tokens && q->text) printf(", %.6f bits per byte", r->bits_per_byte);
     if (r->tokens && !q->choices)
-        printf("\n%s tokens in %s %s%s of %s tokens", hr_cli_count(r->tokens),
-               hr_cli_count(r->sequences), q->text ? "window" : "sequence",
-               r->sequences == 1 ? "" : "s", hr_cli_count(r->length));
+        printf("\n%s token%s in %s %s%s of %s token%s", hr_cli_count(r->tokens),
+               r->tokens == 1 ? "" : "s", hr_cli_count(r->sequences),
+               q->text ? "window" : "sequence", r->sequences == 1 ? "" : "s",
+               hr_cli_count(r->length), r->length == 1 ? "" : "s");
     if (r->tokens && q->text && r->stride < r->length)
         printf(", stride %s", hr_cli_count(r->stride));
     else if (r->tokens && q->text) printf(", no overlap");

@@ -80,6 +80,8 @@ static bool change_attention_tile(const hr_prover *prover, hr_strategy *strategy
     if (base->train.batch < 2 && !parts)
         return hr_proof_declines(proof, "train.batch is one sequence");
     strategy->attention_tile = tile;
+    if (base->model.family == HR_FAMILY_WIDE)
+        return COMPARES("the trunk in tiles of %lld tokens = the whole trunk", (long long)tile);
     return COMPARES("attention in tiles of %lld tokens = whole attention", (long long)tile);
 }
 

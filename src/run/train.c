@@ -392,6 +392,21 @@ static hr_status check_disk(run *r, hr_error *err)
     return HR_OK;
 }
 
+/* A warmup that is longer than the run: accepted, because a run may be resumed with more steps. */
+static void note_warmup(const run *r)
+{
+    char line[192], warmup[HR_COUNT_BYTES], count[HR_COUNT_BYTES];
+    const hr_train_events *events = &r->options->events;
+    const int64_t steps = r->trainer.state.steps;
+    if (!events->text || r->config->train.schedule.warmup_steps <= steps) return;
+    snprintf(line, sizeof line,
+             "lr     warmup takes %s steps, the run has %s: it ends before train.optimizer.lr is "
+             "reached",
+             hr_count_print(r->config->train.schedule.warmup_steps, warmup),
+             hr_count_print(steps, count));
+    events->text(events->context, line);
+}
+
 static hr_status open_moments(run *r, hr_error *err)
 {
     const hr_status status = hr_transfer_file_open(r->trainer.moments, err);
@@ -497,6 +512,7 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
+    if (status == HR_OK) note_warmup(r);
     if (status == HR_OK && r->trainer.moments) status = open_moments(r, err);
     if (status == HR_OK && !r->trainer.moments) hr_file_space_clear(r->config);
     if (status == HR_OK)
@@ -559,7 +575,8 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_weights_in_close(&r.trainer.files.source);
     hr_weights_in_close(&r.trainer.files.adapters);
     hr_text_release(&r.text);
-    if (status != HR_OK && !r.is_in_folder) hr_folder_undo(config, &r.before, r.lock >= 0);
+    if (status != HR_OK && (!r.is_in_folder || !r.trainer.times.start_ns))
+        hr_folder_undo(config, &r.before, r.lock >= 0);
     hr_file_close(&r.lock);
     return status;
 }

@@ -312,8 +312,9 @@ hr_status hr_tensorboard_close(hr_tensorboard *board, hr_error *err)
     const int closed = close(board->fd) == 0 ? 0 : errno;
     board->fd = -1;
     if (board->bytes == 0 &&
-        hr_path_join(board->directory, board->name, path, sizeof path, NULL) == HR_OK)
-        unlink(path);
+        hr_path_join(board->directory, board->name, path, sizeof path, NULL) == HR_OK &&
+        unlink(path) == 0)
+        rmdir(board->directory); /* unless it has files of earlier runs */
     if (status != HR_OK || !closed) return status;
     return fail(board, "closed", closed, err);
 }

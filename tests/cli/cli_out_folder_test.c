@@ -184,6 +184,15 @@ static void a_refused_run_leaves_no_folder(void **state)
                          "model.vocab_size=8"),
                      HR_CORRUPT);
     shell("cd run && rm *.tokens *.vocabulary && cd .. && rmdir run");
+    /* Weights are read after the log is opened. */
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.steps=1 --out base"), HR_OK);
+    shell("printf '\\377\\377\\377\\377' | dd of=base/model.safetensors conv=notrunc bs=1 "
+          "seek=$(($(stat -c %s base/model.safetensors) - 4)) 2>dd.txt");
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.cache=c model.from=base "
+                         "--out new"),
+                     HR_CORRUPT);
+    assert_non_null(strstr(err, "has NaN or Inf values"));
+    assert_int_equal(access("new", F_OK), -1);
     /* The lock of a killed run stays. */
     shell("mkdir folder && : >folder/lock");
     assert_int_equal(run("train tiny.yaml data.train=short.txt data.cache=c --out folder"),
