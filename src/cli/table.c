@@ -299,7 +299,8 @@ static const hr_cli_command commands[] = {
       "Prints for each run its steps, tokens, time, losses, and the bytes that it planned and\n"
       "took; the loss where all have seen as many tokens; and the keys in which the recipes of\n"
       "their newest checkpoints differ. A run may be going on. --html also draws the losses.",
-      TAKES(RUNS_CSV) | TAKES(RUNS_HTML) | TAKES(JSON) | TAKES(HELP), 1, HR_CLI_RUNS_MOST, hr_cli_runs },
+      TAKES(RUNS_CSV) | TAKES(RUNS_HTML) | TAKES(JSON) | TAKES(HELP), 1, HR_CLI_RUNS_MOST,
+      hr_cli_runs },
     { "data inspect", "RECIPE", "print statistics and samples of the data of a recipe",
       "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"
       "what it can contain).\n"
