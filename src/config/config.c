@@ -103,31 +103,30 @@ hr_status hr_config_get(const hr_config *config, const char *key, char *text, in
     const int32_t index = hr_config_row_find(key);
     if (index < 0) return hr_config_fail_unknown(key, NULL, err);
     const hr_config_row *row = &hr_config_rows()[index];
-    hr_config_member value = { .text = { 0 } };
-    memcpy(&value, (const char *)config + row->offset, (size_t)row->bytes);
-    char written[HR_VALUE_BYTES];
-    const char *zero = row->key.zero_word;
+    const void *value = (const char *)config + row->offset;
+    char written[64]; /* a number or a word */
+    const char *shown = written, *zero = row->key.zero_word;
     switch (row->key.type) {
     case HR_KEY_INTEGER:
     case HR_KEY_BYTES:
-        if (zero && value.integer == 0) snprintf(written, sizeof written, "%s", zero);
-        else snprintf(written, sizeof written, "%lld", (long long)value.integer);
+        if (zero && *(const int64_t *)value == 0) shown = zero;
+        else snprintf(written, sizeof written, "%lld", (long long)*(const int64_t *)value);
         break;
     case HR_KEY_REAL:
-        if (zero && value.real == 0) snprintf(written, sizeof written, "%s", zero);
-        else hr_real_print(value.real, written);
+        if (zero && *(const double *)value == 0) shown = zero;
+        else hr_real_print(*(const double *)value, written);
         break;
-    case HR_KEY_BOOL: snprintf(written, sizeof written, value.truth ? "true" : "false"); break;
+    case HR_KEY_BOOL: shown = *(const bool *)value ? "true" : "false"; break;
     case HR_KEY_CHOICE:
-        choice_word(row->key.choices, value.choice, written, (int64_t)sizeof written);
+        choice_word(row->key.choices, *(const int32_t *)value, written, (int64_t)sizeof written);
         break;
-    case HR_KEY_TEXT: memcpy(written, value.text, sizeof written); break;
+    case HR_KEY_TEXT: shown = value; break;
     }
-    const int64_t needed = (int64_t)strlen(written) + 1;
+    const int64_t needed = (int64_t)strlen(shown) + 1;
     if (needed > bytes)
         return hr_fail(err, HR_USAGE, "%s: its value needs %lld bytes, there are %lld", key,
                        (long long)needed, (long long)bytes);
-    memcpy(text, written, (size_t)needed);
+    memcpy(text, shown, (size_t)needed);
     return HR_OK;
 }
 

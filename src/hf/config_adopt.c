@@ -105,8 +105,8 @@ static hr_status check_given(const hr_config *config, const hr_config *adopted, 
 /* Not inlined: a config is large, and the stack size is planned. */
 static __attribute__((noinline)) hr_status adopt_model(hr_config *config, hr_error *err)
 {
-    hr_config adopted = *config;
-    hr_status status = hr_hf_config_read(config->model.from, &adopted, err);
+    hr_config adopted;
+    hr_status status = hr_hf_config_over(config->model.from, config, &adopted, err);
     if (status == HR_OK) status = check_given(config, &adopted, &of_model, config->model.from, err);
     if (status == HR_OK) *config = adopted;
     return status;

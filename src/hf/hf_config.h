@@ -19,6 +19,10 @@
  *          CORRUPT  not JSON; an unknown architecture, option or value. */
 HR_MUST_CHECK hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *err);
 
+/* The same into another config, whose contents before do not matter: less stack. */
+HR_MUST_CHECK hr_status hr_hf_config_over(const char *directory, const hr_config *config,
+                                          hr_config *adopted, hr_error *err);
+
 /* Returns whether a folder has a tokenizer, complete or damaged. */
 bool hr_hf_has_tokenizer(const char *folder);
 

@@ -283,35 +283,59 @@ static hr_status take_layers(hr_hf_file *r, hr_config *config)
     return hr_fail(r->err, HR_CORRUPT, "%s: %.300s", hr_hf_shown(r), inner.message);
 }
 
-hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *err)
+/* Takes what the file says into `fresh`. Not inlined: the file is large, and the stack size is
+ * planned. */
+static __attribute__((noinline)) hr_status read_model(const char *directory, hr_config *fresh,
+                                                      char shown[HR_PATH_BYTES], hr_error *err)
 {
     hr_hf_file r;
-    hr_config fresh;
-    hr_error inner;
-    hr_config_default(&fresh);
-    r.token_ids = (hr_writer){ .text = fresh.token_ids, .bytes = sizeof fresh.token_ids };
+    r.token_ids = (hr_writer){ .text = fresh->token_ids, .bytes = sizeof fresh->token_ids };
     r.err = err;
-    fresh.model.d_ff = 0; /* a family that does not read it derives it */
     hr_status status = hr_hf_file_read(&r, directory);
-    if (status == HR_OK) status = find_architecture(&r, &fresh);
+    if (status == HR_OK) status = find_architecture(&r, fresh);
     if (status == HR_OK) status = check_all_known(&r);
     if (status == HR_OK) status = check_sections(&r);
     for (int32_t i = 0; i < HR_HF_OPTIONS && status == HR_OK; i++)
         if (hr_hf_has(&hr_hf_options[i], r.made_by))
-            status = take_row(&r, &hr_hf_options[i], &fresh);
-    if (status == HR_OK) status = take_scaling(&r, &fresh);
-    if (status == HR_OK) status = take_layers(&r, &fresh);
+            status = take_row(&r, &hr_hf_options[i], fresh);
+    if (status == HR_OK) status = take_scaling(&r, fresh);
+    if (status == HR_OK) status = take_layers(&r, fresh);
+    if (status == HR_OK) snprintf(shown, HR_PATH_BYTES, "%s", hr_hf_shown(&r));
+    fresh->stored_weights = r.weights;
+    return status;
+}
+
+hr_status hr_hf_config_over(const char *directory, const hr_config *config, hr_config *adopted,
+                            hr_error *err)
+{
+    hr_error inner;
+    char shown[HR_PATH_BYTES];
+    hr_config_default(adopted);
+    adopted->model.d_ff = 0; /* a family that does not read it derives it */
+    const hr_status status = read_model(directory, adopted, shown, err);
     if (status != HR_OK) return status;
-    if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
-    if (hr_config_check_model(&fresh, &inner) != HR_OK)
-        return hr_fail(err, HR_CORRUPT, "%s: %.300s", hr_hf_shown(&r), inner.message);
-    memcpy(fresh.model.from, config->model.from, sizeof fresh.model.from);
-    fresh.model.dropout = config->model.dropout;
-    fresh.model.weights = config->model.weights;
-    config->model = fresh.model;
-    memcpy(config->token_ids, fresh.token_ids, sizeof config->token_ids);
-    config->stored_weights = r.weights;
+    if (adopted->model.d_ff == 0) adopted->model.d_ff = 4 * adopted->model.d_model;
+    if (hr_config_check_model(adopted, &inner) != HR_OK)
+        return hr_fail(err, HR_CORRUPT, "%s: %.300s", shown, inner.message);
+    memcpy(adopted->model.from, config->model.from, sizeof adopted->model.from);
+    adopted->model.dropout = config->model.dropout;
+    adopted->model.weights = config->model.weights;
+    adopted->data = config->data;
+    adopted->train = config->train;
+    adopted->memory = config->memory;
+    adopted->stage = config->stage;
+    memcpy(adopted->given, config->given, sizeof adopted->given);
+    memcpy(adopted->from_recipe, config->from_recipe, sizeof adopted->from_recipe);
+    adopted->old_names = config->old_names;
     return HR_OK;
+}
+
+hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *err)
+{
+    hr_config adopted;
+    const hr_status status = hr_hf_config_over(directory, config, &adopted, err);
+    if (status == HR_OK) *config = adopted;
+    return status;
 }
 
 bool hr_hf_has_tokenizer(const char *folder)

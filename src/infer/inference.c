@@ -56,6 +56,7 @@ static __attribute__((noinline)) hr_status read_more(hr_inference *s, hr_error *
 {
     hr_config other = s->config;
     hr_config_adapter *last = &s->config.train.adapter;
+    *other.model.from = 0; /* the base is known: its config.json is not read again */
     for (int32_t i = 1; i < s->request->adapter_count; i++) {
         const hr_status status = read_adapter(s, i, &other, err);
         if (status != HR_OK) return status;

@@ -101,12 +101,42 @@ static void a_large_environment_needs_a_larger_stack(void **state)
     needs(512, 60000, 2 * STACK_KIB, "train tiny.yaml data.train=text.txt --fresh --out run");
 }
 
+/* The most that needs no larger stack, but for the random distance of up to 8 KiB. */
+static void models_and_adapters_fit_beside_an_environment(void **state)
+{
+    static const char *const commands[] = {
+        "eval model --file text.txt",
+        "eval model --adapter low --adapter low=0.5 --file text.txt",
+        "generate model --adapter low --adapter low=0.5 --prompt abc --max-tokens 4",
+        "plan tiny.yaml model.from=model train.adapter.from=low",
+        "train tiny.yaml model.from=model train.adapter.from=low data.train=text.txt --fresh "
+        "--out again",
+        "train tiny.yaml model.from=model data.train=text.txt --fresh --out whole",
+    };
+    (void)state;
+    require_known_frames();
+    put_tiny_and_text();
+    put("llama.yaml",
+        "model: {family: llama, d_model: 16, n_layers: 2, n_heads: 2, vocab_size: 256}\n"
+        "train: {steps: 1, batch: 2, seq_len: 8, sample_tokens: none}\n"
+        "data: {tokenizer: bytes, train: text.txt}\n");
+    assert_int_equal(run("train llama.yaml --out model"), HR_OK);
+    assert_int_equal(run("train llama.yaml model.from=model train.adapter.kind=lora --out low"),
+                     HR_OK);
+    put("tiny.yaml", "train: {steps: 1, batch: 2, seq_len: 8, sample_tokens: none}\n"
+                     "data: {tokenizer: bytes}\n");
+    for (int32_t padding = 0; padding <= 24000; padding += 4000)
+        for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)
+            needs(8192, padding, STACK_KIB, commands[c]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_stack_limit_is_enough_or_refused_with_the_number),
         IN_A_FOLDER(help_and_usage_errors_work_with_any_stack),
         IN_A_FOLDER(a_large_environment_needs_a_larger_stack),
+        IN_A_FOLDER(models_and_adapters_fit_beside_an_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
