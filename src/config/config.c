@@ -130,6 +130,29 @@ hr_status hr_config_get(const hr_config *config, const char *key, char *text, in
     return HR_OK;
 }
 
+bool hr_config_is_given(const hr_config *config, const char *key)
+{
+    const int32_t row = hr_config_row_find(key);
+    return config->given[row / 64] >> row % 64 & 1;
+}
+
+bool hr_config_is_given_beside(const hr_config *config, const char *other, const char *key)
+{
+    const int32_t row = hr_config_row_find(key), beside = hr_config_row_find(other);
+    const bool named_outside = !(config->from_recipe[beside / 64] >> beside % 64 & 1);
+    const bool from_recipe = config->from_recipe[row / 64] >> row % 64 & 1;
+    return hr_config_is_given(config, key) && !(named_outside && from_recipe);
+}
+
+bool hr_config_is_changed(const hr_config *config, const char *key)
+{
+    const hr_config_row *row = &hr_config_rows()[hr_config_row_find(key)];
+    hr_config_member value = { .text = { 0 } };
+    const bool read = hr_config_member_read(row, row->key.default_text, &value);
+    HR_ASSERT(read);
+    return memcmp((const char *)config + row->offset, &value, (size_t)row->bytes) != 0;
+}
+
 int64_t hr_config_head_dim(const hr_config *config)
 {
     const int64_t given = config->model.head_dim;

@@ -297,6 +297,13 @@ void hr_config_copy_changes(hr_config *config, const hr_config *before, const hr
  * the command line says of it does not count there, but for train.freeze, which adds. Pure. */
 bool hr_config_stage_sets(const hr_config *config, const char *key);
 
+/* Whether a key was set after hr_config_default; the second: and stands beside the value of another
+ * key, which the command line may set over a recipe with both. The third: whether its value is not
+ * its default. Pure. */
+bool hr_config_is_given(const hr_config *config, const char *key);
+bool hr_config_is_given_beside(const hr_config *config, const char *other, const char *key);
+bool hr_config_is_changed(const hr_config *config, const char *key);
+
 /* Head width, and number of key-value heads. Pure. */
 int64_t hr_config_head_dim(const hr_config *config);
 int64_t hr_config_kv_heads(const hr_config *config);

@@ -48,12 +48,6 @@ static hr_status check_batch(const hr_config *config, const source *from, const 
 
 /* ---- keys */
 
-static bool is_given(const hr_config *config, const char *key)
-{
-    const int32_t row = hr_config_row_find(key);
-    return config->given[row / 64] >> row % 64 & 1;
-}
-
 static hr_status adopt(hr_config *config, bool validation, int64_t *length, hr_error *err)
 {
     const source from = source_of(config, validation);
@@ -68,8 +62,8 @@ static hr_status adopt(hr_config *config, bool validation, int64_t *length, hr_e
                        "equal",
                        from.key, PATH_SHOWN, from.path, (long long)rows.length, (long long)*length);
     *length = rows.length;
-    if (!is_given(config, "train.seq_len")) config->train.seq_len = rows.length;
-    if (from.fixed && !is_given(config, "train.batch")) config->train.batch = rows.rows;
+    if (!hr_config_is_given(config, "train.seq_len")) config->train.seq_len = rows.length;
+    if (from.fixed && !hr_config_is_given(config, "train.batch")) config->train.batch = rows.rows;
     status = check_length(config, &from, &rows, err);
     return status == HR_OK ? check_batch(config, &from, &rows, err) : status;
 }

@@ -36,20 +36,6 @@ static bool is_free(const adoption *of, const char *name)
     return free;
 }
 
-static bool bit(const uint64_t *bits, const char *name)
-{
-    const int32_t row = hr_config_row_find(name);
-    return bits[row / 64] >> row % 64 & 1;
-}
-
-/* Returns whether a key counts as given beside the folder. If the command line names the folder,
- * keys from the recipe are overridden and do not count. */
-static bool is_given(const hr_config *config, const char *from, const char *name)
-{
-    const bool named_outside = !bit(config->from_recipe, from);
-    return bit(config->given, name) && !(named_outside && bit(config->from_recipe, name));
-}
-
 /* Uses the folder's tokenizer, unless the recipe names another. With data.tokenizer=words the
  * folder's vocabulary applies too: a vocabulary counted from other training text would assign other
  * words to the model's rows. */
@@ -57,7 +43,7 @@ static void adopt_tokenizer(hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
     const bool has_text = *data.train_text || *data.valid_text;
-    const bool is_open = !is_given(config, "model.from", "data.tokenizer") ||
+    const bool is_open = !hr_config_is_given_beside(config, "model.from", "data.tokenizer") ||
                          hr_config_tokenizer(config) == HR_TOKENIZER_WORDS;
     if (has_text && is_open && hr_hf_has_tokenizer(config->model.from))
         memcpy(config->data.tokenizer, config->model.from, sizeof config->data.tokenizer);
@@ -83,14 +69,15 @@ static bool is_same(const char *name, const char *mine, const char *theirs)
     return !strcmp(mine, theirs) || (is_set && has_all(mine, theirs) && has_all(theirs, mine));
 }
 
-/* Refuses a given key that differs from what the folder says. */
+/* Refuses a given key that differs from what the folder says. If the command line names the folder,
+ * keys from the recipe are overridden and do not count. */
 static hr_status check_given(const hr_config *config, const hr_config *adopted, const adoption *of,
                              const char *folder, hr_error *err)
 {
     for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const char *name = hr_config_key(i)->name;
         char mine[HR_VALUE_BYTES], theirs[HR_VALUE_BYTES];
-        if (is_free(of, name) || !is_given(config, of->from, name)) continue;
+        if (is_free(of, name) || !hr_config_is_given_beside(config, of->from, name)) continue;
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);

@@ -346,26 +346,70 @@ static hr_status check_objective(const hr_config *config, hr_error *err)
     return HR_OK;
 }
 
+/* Keys that only some adapters have, and which ones. */
+static const struct {
+    const char *key;
+    hr_adapter_kind kind;
+    uint32_t forms, objectives; /* of NPT: bits; 0: any */
+    const char *of;
+} own_keys[] = {
+    { "train.adapter.rank", HR_ADAPTER_NONE },
+    { "train.adapter.layers", HR_ADAPTER_NONE },
+    { "train.adapter.alpha", HR_ADAPTER_LORA },
+    { "train.adapter.dropout", HR_ADAPTER_LORA },
+    { "train.adapter.rslora", HR_ADAPTER_LORA },
+    { "train.adapter.dora", HR_ADAPTER_LORA },
+    { "train.adapter.targets", HR_ADAPTER_LORA },
+    { "train.adapter.modules_to_save", HR_ADAPTER_LORA },
+    { "train.adapter.groups", HR_ADAPTER_LORA },
+    { "train.adapter.form", HR_ADAPTER_NPT },
+    { "train.adapter.triples", HR_ADAPTER_NPT,
+      1u << HR_NPT_SINGLE | 1u << HR_NPT_DUAL | 1u << HR_NPT_TRIPLE, 0,
+      "form single, dual or triple" },
+    { "train.adapter.scale", HR_ADAPTER_NPT, 1u << HR_NPT_DIAGONAL, 0, "form diagonal" },
+    { "train.adapter.objective", HR_ADAPTER_NPT },
+    { "train.adapter.measure", HR_ADAPTER_NPT, 0, 1u << HR_NPT_EQUIVALENCE,
+      "objective equivalence" },
+    { "train.adapter.regularisation", HR_ADAPTER_NPT, 0,
+      1u << HR_NPT_EQUIVALENCE | 1u << HR_NPT_DIRECT, "objective equivalence or direct" },
+    { "train.adapter.inputs", HR_ADAPTER_NPT },
+};
+
+/* Refuses a key that the adapters do not have: a run without train.adapter.kind trains all weights.
+ * A key with its default says nothing. */
+static hr_status check_own_keys(const hr_config *config, hr_error *err)
+{
+    static const char *const kinds[] = { "none", "lora", "npt" };
+    const hr_config_adapter *adapter = &config->train.adapter;
+    for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++) {
+        const char *key = own_keys[i].key;
+        const hr_adapter_kind of = own_keys[i].kind;
+        if (!hr_config_is_given_beside(config, "train.adapter.kind", key) ||
+            !hr_config_is_changed(config, key))
+            continue;
+        if (adapter->kind == HR_ADAPTER_NONE)
+            return hr_fail(err, HR_USAGE,
+                           "%s does nothing with train.adapter.kind=none: use "
+                           "train.adapter.kind=%s, or leave it out",
+                           key, kinds[of == HR_ADAPTER_NPT ? HR_ADAPTER_NPT : HR_ADAPTER_LORA]);
+        if (of != HR_ADAPTER_NONE && (int32_t)of != adapter->kind)
+            return hr_fail(err, HR_USAGE, "%s is a key of kind %s; kind %s has %s", key, kinds[of],
+                           kinds[adapter->kind],
+                           of == HR_ADAPTER_LORA ? "form, rank, triples, scale and layers"
+                                                 : "rank, alpha, dropout, rslora, dora, targets, "
+                                                   "modules_to_save, layers and groups");
+        if ((own_keys[i].forms && !(own_keys[i].forms >> adapter->form & 1)) ||
+            (own_keys[i].objectives && !(own_keys[i].objectives >> adapter->objective & 1)))
+            return hr_fail(err, HR_USAGE, "%s is a key of %s; leave it out", key, own_keys[i].of);
+    }
+    return HR_OK;
+}
+
 /* Checks the keys of adapters that are a function of the token. */
 static hr_status check_modulating(const hr_config *config, hr_error *err)
 {
     const hr_config_adapter *adapter = &config->train.adapter;
     const hr_family_spec *family = hr_family_of(config);
-    const struct {
-        bool given;
-        const char *key;
-    } of_lora[] = { { adapter->dropout > 0, "dropout" },
-                    { adapter->rslora, "rslora" },
-                    { adapter->dora, "dora" },
-                    { adapter->targets[0], "targets" },
-                    { adapter->modules_to_save[0], "modules_to_save" },
-                    { adapter->groups[0], "groups" } };
-    for (size_t i = 0; i < sizeof of_lora / sizeof *of_lora; i++)
-        if (of_lora[i].given)
-            return hr_fail(err, HR_USAGE,
-                           "train.adapter.%s is a key of kind lora; kind npt has form, rank, "
-                           "triples, scale and layers",
-                           of_lora[i].key);
     if (config->train.steps && config->train.schedule.warmup_steps > config->train.steps)
         return hr_fail(err, HR_USAGE,
                        "train.schedule.warmup_steps %lld is more than train.steps %lld: the run "
@@ -386,8 +430,8 @@ static hr_status check_modulating(const hr_config *config, hr_error *err)
 hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
 {
     const hr_config_adapter *adapter = &config->train.adapter;
-    hr_status status = HR_OK;
-    if (adapter->kind == HR_ADAPTER_NONE) return HR_OK;
+    hr_status status = check_own_keys(config, err);
+    if (status != HR_OK || adapter->kind == HR_ADAPTER_NONE) return status;
     if (config->train.adapter.kind == HR_ADAPTER_NPT) status = check_modulating(config, err);
     if (status != HR_OK) return status;
     if (strchr(config->train.adapter.targets, ';') || strchr(config->train.adapter.layers, ';') ||

@@ -56,6 +56,7 @@ hr_status hr_adapters_prepare(hr_prover *prover, hr_proof *proof, bool *applies,
     prover->other = *config;
     *prover->other.model.from = *prover->other.train.adapter.from = 0;
     prover->other.train.adapter.kind = HR_ADAPTER_NONE;
+    memset(prover->other.given, 0, sizeof prover->other.given); /* nor its other keys */
     snprintf(proof->compared, sizeof proof->compared,
              "adapters of rank %lld = weights that contain them, gradients by the chain rule; "
              "fp32, %lld layers, %lld x %lld random tokens, no dropout",
