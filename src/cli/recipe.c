@@ -28,15 +28,19 @@ const char *hr_cli_key_name(const char *name)
     return now;
 }
 
-/* Says that the model of model.from is used, if the recipe describes another. */
-static void say_adopted(const hr_config *given, const hr_config *config)
+/* Says that the model of model.from is used, or the adapters of train.adapter.from, if the recipe
+ * describes others. */
+static void say_adopted(const hr_config *given, const hr_config *config, const char *section,
+                        const char *what)
 {
     const hr_key *key;
+    char from[64];
     char first[HR_PATH_BYTES] = "";
     int32_t count = 0;
     for (int32_t i = 0; (key = hr_config_key(i)); i++) {
         char before[HR_VALUE_BYTES], now[HR_VALUE_BYTES];
-        if (strncmp(key->name, "model.", 6) != 0 || !hr_config_from_recipe(given, key->name) ||
+        if (strncmp(key->name, section, strlen(section)) != 0 ||
+            !hr_config_from_recipe(given, key->name) ||
             hr_config_get(given, key->name, before, sizeof before, NULL) != HR_OK ||
             hr_config_get(config, key->name, now, sizeof now, NULL) != HR_OK ||
             !strcmp(before, now))
@@ -44,9 +48,10 @@ static void say_adopted(const hr_config *given, const hr_config *config)
         if (!count++) snprintf(first, sizeof first, "%s=%.40s", key->name, before);
     }
     if (!count) return;
-    fprintf(stderr, "headroom: using the model in %s; the recipe's %s",
-            hr_config_text(config, "model.from"), first);
-    if (count > 1) fprintf(stderr, " and %d other model key%s", count - 1, count > 2 ? "s" : "");
+    snprintf(from, sizeof from, "%sfrom", section);
+    fprintf(stderr, "headroom: using the %s in %s; the recipe's %s", what,
+            hr_config_text(config, from), first);
+    if (count > 1) fprintf(stderr, " and %d other %s key%s", count - 1, what, count > 2 ? "s" : "");
     fprintf(stderr, " %s ignored\n", count > 1 ? "are" : "is");
 }
 
@@ -85,7 +90,10 @@ static hr_status adopt(hr_config *config, hr_error *err)
     hr_config *given = hr_config_copy(config);
     if (!given) return hr_fail(err, HR_FAILURE, "out of memory for a recipe");
     hr_status status = hr_config_adopt(config, err);
-    if (status == HR_OK) say_adopted(given, config);
+    if (status == HR_OK) {
+        say_adopted(given, config, "model.", "model");
+        say_adopted(given, config, "train.adapter.", "adapter");
+    }
     if (status == HR_OK) find_corpora(config);
     if (status == HR_OK) status = hr_config_adopt_data(config, err);
     if (status == HR_OK && hr_config_is_synthetic(config)) say_synthetic(given, config);

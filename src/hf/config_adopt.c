@@ -70,21 +70,27 @@ static bool is_same(const char *name, const char *mine, const char *theirs)
 }
 
 /* Refuses a given key that differs from what the folder says. If the command line names the folder,
- * keys from the recipe are overridden and do not count. */
-static hr_status check_given(const hr_config *config, const hr_config *adopted, const adoption *of,
+ * keys from the recipe are overridden: they do not count, and are given no more. */
+static hr_status check_given(const hr_config *config, hr_config *adopted, const adoption *of,
                              const char *folder, hr_error *err)
 {
     for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const char *name = hr_config_key(i)->name;
         char mine[HR_VALUE_BYTES], theirs[HR_VALUE_BYTES];
-        if (is_free(of, name) || !hr_config_is_given_beside(config, of->from, name)) continue;
+        if (is_free(of, name)) continue;
+        if (!hr_config_is_given_beside(config, of->from, name)) {
+            adopted->given[i / 64] &= ~(UINT64_C(1) << i % 64);
+            continue;
+        }
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);
         if (!is_same(name, mine, theirs))
             return hr_fail(err, HR_USAGE,
-                           "%s is %.40s, but the %s in %.200s has %.40s; remove the key, or %s",
-                           name, mine, of->kind, folder, theirs, of->instead);
+                           "%s is %.40s%s, but the %s in %.200s has %.40s%s; remove the key, or %s",
+                           name, *mine ? mine : "unset", strlen(mine) > 40 ? "..." : "", of->kind,
+                           folder, *theirs ? theirs : "none", strlen(theirs) > 40 ? "..." : "",
+                           of->instead);
     }
     return HR_OK;
 }

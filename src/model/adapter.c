@@ -346,12 +346,10 @@ static hr_status check_objective(const hr_config *config, hr_error *err)
     return HR_OK;
 }
 
-/* Keys that only some adapters have, and which ones. */
+/* Keys that only adapters have, and of which kind. */
 static const struct {
     const char *key;
-    hr_adapter_kind kind;
-    uint32_t forms, objectives; /* of NPT: bits; 0: any */
-    const char *of;
+    hr_adapter_kind kind; /* none: both */
 } own_keys[] = {
     { "train.adapter.rank", HR_ADAPTER_NONE },
     { "train.adapter.layers", HR_ADAPTER_NONE },
@@ -363,15 +361,11 @@ static const struct {
     { "train.adapter.modules_to_save", HR_ADAPTER_LORA },
     { "train.adapter.groups", HR_ADAPTER_LORA },
     { "train.adapter.form", HR_ADAPTER_NPT },
-    { "train.adapter.triples", HR_ADAPTER_NPT,
-      1u << HR_NPT_SINGLE | 1u << HR_NPT_DUAL | 1u << HR_NPT_TRIPLE, 0,
-      "form single, dual or triple" },
-    { "train.adapter.scale", HR_ADAPTER_NPT, 1u << HR_NPT_DIAGONAL, 0, "form diagonal" },
+    { "train.adapter.triples", HR_ADAPTER_NPT },
+    { "train.adapter.scale", HR_ADAPTER_NPT },
     { "train.adapter.objective", HR_ADAPTER_NPT },
-    { "train.adapter.measure", HR_ADAPTER_NPT, 0, 1u << HR_NPT_EQUIVALENCE,
-      "objective equivalence" },
-    { "train.adapter.regularisation", HR_ADAPTER_NPT, 0,
-      1u << HR_NPT_EQUIVALENCE | 1u << HR_NPT_DIRECT, "objective equivalence or direct" },
+    { "train.adapter.measure", HR_ADAPTER_NPT },
+    { "train.adapter.regularisation", HR_ADAPTER_NPT },
     { "train.adapter.inputs", HR_ADAPTER_NPT },
 };
 
@@ -398,9 +392,6 @@ static hr_status check_own_keys(const hr_config *config, hr_error *err)
                            of == HR_ADAPTER_LORA ? "form, rank, triples, scale and layers"
                                                  : "rank, alpha, dropout, rslora, dora, targets, "
                                                    "modules_to_save, layers and groups");
-        if ((own_keys[i].forms && !(own_keys[i].forms >> adapter->form & 1)) ||
-            (own_keys[i].objectives && !(own_keys[i].objectives >> adapter->objective & 1)))
-            return hr_fail(err, HR_USAGE, "%s is a key of %s; leave it out", key, own_keys[i].of);
     }
     return HR_OK;
 }

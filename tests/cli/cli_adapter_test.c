@@ -570,6 +570,31 @@ static void wrong_keys_are_refused(void **state)
     }
     assert_int_equal(adapt("train.freeze='*norm*'", "run"), HR_USAGE);
     assert_non_null(strstr(err, "all other weights are frozen; leave train.freeze out"));
+    assert_int_equal(adapt("train.adapter.form=dual", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "train.adapter.form is a key of kind npt"));
+    assert_int_equal(run("plan recipe.yaml train.adapter.rank=4"), HR_USAGE);
+    assert_non_null(strstr(err, "train.adapter.rank does nothing with train.adapter.kind=none"));
+    assert_int_equal(run("plan recipe.yaml train.adapter.rank=16"), HR_OK); /* the default */
+}
+
+/* Keys of a recipe that the command line overrides, with another kind or a folder of adapters. */
+static void overridden_keys_of_a_recipe_do_not_count(void **state)
+{
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("train.steps=1 train.adapter.rank=3", "low"), HR_OK);
+    shell("{ cat recipe.yaml; printf 'train.adapter.kind: lora\\ntrain.adapter.rank: 5\\n"
+          "train.adapter.dora: true\\n'; } >own.yaml");
+    assert_int_equal(run("plan own.yaml train.adapter.kind=none"), HR_OK);
+    assert_int_equal(run("plan own.yaml model.from=base train.adapter.from=low"), HR_OK);
+    assert_non_null(strstr(err, "using the adapter in low; the recipe's train.adapter.rank=5 and "
+                                "1 other adapter key are ignored\n"));
+    assert_non_null(strstr(out, "rank 3, "));
+    assert_int_equal(run("plan recipe.yaml model.from=base train.adapter.from=low "
+                         "train.adapter.layers=0"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "train.adapter.layers is 0, but the adapter in low has none;"));
 }
 
 static void every_strategy_has_the_same_bits_and_verifies(void **state)
@@ -628,6 +653,7 @@ int main(void)
         IN_A_FOLDER(refusals_offer_adapters_for_a_model_that_is_tuned),
         IN_A_FOLDER(a_random_base_is_warned_of),
         IN_A_FOLDER(wrong_keys_are_refused),
+        IN_A_FOLDER(overridden_keys_of_a_recipe_do_not_count),
         IN_A_FOLDER(every_strategy_has_the_same_bits_and_verifies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
