@@ -350,10 +350,8 @@ static hr_status write_index(const conversion *c)
 
 /* ---- conversion */
 
-/* Refuses a destination with weights: loaders could read the old files instead of the new ones. */
-static hr_status check_destination(const conversion *c)
+hr_status hr_convert_check_destination(const char *path, hr_error *err)
 {
-    const char *path = c->request->destination;
     char found[HR_NAME_BYTES] = "";
     DIR *directory = opendir(path);
     if (!directory) return HR_OK; /* hr_directory_make creates it or reports the error */
@@ -362,8 +360,8 @@ static hr_status check_destination(const conversion *c)
             snprintf(found, sizeof found, "%s", entry->d_name);
     closedir(directory);
     if (!*found) return HR_OK;
-    return hr_fail(c->err, HR_USAGE, "%.200s: already has %.100s; give a folder without weights",
-                   path, found);
+    return hr_fail(err, HR_USAGE, "%.200s: already has %.100s; give a folder without weights", path,
+                   found);
 }
 
 static hr_status check_options(conversion *c)
@@ -426,8 +424,8 @@ static hr_status write_all(conversion *c)
     return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
 }
 
-/* Removes only files that this conversion has written. check_destination has ensured that none
- * existed before. */
+/* Removes only files that this conversion has written: hr_convert_check_destination has ensured that
+ * none existed before. */
 static void remove_written(const conversion *c)
 {
     char path[PATH_MAX], name[HR_NAME_BYTES];
@@ -478,7 +476,7 @@ hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
                                         .interrupts = request->interrupts,
                                         .cpu_mask = hr_cpu_detect() };
     hr_status status = check_options(&c);
-    if (status == HR_OK) status = check_destination(&c);
+    if (status == HR_OK) status = hr_convert_check_destination(request->destination, err);
     if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);
     if (status != HR_OK) return status;
     status = convert(&c, region);

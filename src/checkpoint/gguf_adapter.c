@@ -168,7 +168,8 @@ static hr_status rename_tensor(const gguf *g, const hr_stored_tensor *tensor, ch
         }
     }
     return hr_fail(g->err, HR_USAGE,
-                   "%.200s: GGUF has no adapter such as %.*s: only A and B of matrices of layers",
+                   "%.200s: GGUF has no adapter such as %.*s: only A and B of matrices "
+                   "that layers of the base have",
                    g->folder, NAME_SHOWN, tensor->name);
 }
 

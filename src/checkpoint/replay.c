@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/words.h"
 #include "base/writer.h"
+#include "checkpoint/convert.h"
 #include "checkpoint/names.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/weights_in.h"
@@ -295,7 +296,6 @@ static __attribute__((noinline)) hr_status replay_in(hr_memory *memory, const ch
                                                      hr_error *err)
 {
     hr_config config;
-    char path[PATH_MAX];
     int64_t rank = 0;
     replay r = { .capture_path = capture,
                  .config = &config,
@@ -305,10 +305,7 @@ static __attribute__((noinline)) hr_status replay_in(hr_memory *memory, const ch
     hr_config_default(&config);
     hr_status status = open_files(&r, adapter, memory);
     if (status == HR_OK) status = hr_directory_check(folder, err);
-    if (status == HR_OK)
-        status = hr_path_join(folder, "adapter_model.safetensors", path, sizeof path, err);
-    if (status == HR_OK && hr_file_exists(path))
-        status = hr_fail(err, HR_USAGE, "%.300s: exists; name another folder", path);
+    if (status == HR_OK) status = hr_convert_check_destination(folder, err);
     const bool is_new = status == HR_OK && !hr_file_exists(folder);
     if (status == HR_OK) status = hr_directory_make(folder, err);
     if (status == HR_OK) status = write_weights(&r, folder, &rank, modules);

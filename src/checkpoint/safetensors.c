@@ -144,6 +144,10 @@ static hr_status fail_missing(const char *path, hr_error *err)
                        "loaded, so headroom does not read it: save the model with "
                        "save_pretrained(..., safe_serialization=True)",
                        hr_path_shown(path), hr_stored_single_name, found.pickle);
+    if (!strncmp(found.other, "adapter_model.", 14) || !strncmp(found.other, "npt_model.", 10))
+        return hr_fail(err, HR_USAGE,
+                       "%s: has adapters and no model; name the folder of their base",
+                       hr_path_shown(path));
     if (*found.other)
         return hr_fail(
             err, HR_USAGE, "%s: has neither %s nor %s. It has %.80s: give it one of these names",

@@ -84,8 +84,10 @@ static hr_status find(const hr_stored *stored, const char *path, const char *wan
         *found = tensor;
     }
     if (*found) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: has no tensor %s, with or without a prefix",
-                   hr_path_shown(path), wanted);
+    return hr_fail(err, HR_CORRUPT, "%s: has no tensor %s%s", hr_path_shown(path), wanted,
+                   !strncmp(wanted, HR_ADAPTER_PREFIX, sizeof HR_ADAPTER_PREFIX - 1)
+                       ? ""
+                       : ", with or without a prefix");
 }
 
 static bool is_buffer(const char *name)

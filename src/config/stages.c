@@ -218,12 +218,12 @@ typedef struct {
     int64_t at_step, at_tokens; /* -1: not given */
 } place;
 
-static hr_status read_number(const word *w, int64_t *value, hr_error *err)
+static hr_status read_number(const word *w, int64_t least, int64_t *value, hr_error *err)
 {
-    if (hr_integer_parse(w->value, value) && *value >= 0 && *value <= INT64_C(1) << 52)
+    if (hr_integer_parse(w->value, value) && *value >= least && *value <= INT64_C(1) << 52)
         return HR_OK;
-    return hr_fail(err, HR_USAGE, "%s takes an integer from 0 on; got \"%.40s\"", w->name,
-                   w->value);
+    return hr_fail(err, HR_USAGE, "%s takes an integer from %lld on; got \"%.40s\"", w->name,
+                   (long long)least, w->value);
 }
 
 static hr_status read_scale(const word *w, double *value, hr_error *err)
@@ -237,12 +237,12 @@ static hr_status read_scale(const word *w, double *value, hr_error *err)
 static hr_status take_word(const word *w, hr_stage *stage, place *at, hr_error *err)
 {
     if (find_key(w->name) < 0) return fail_name(w->name, err);
-    if (!strcmp(w->name, "at_step")) return read_number(w, &at->at_step, err);
-    if (!strcmp(w->name, "at_tokens")) return read_number(w, &at->at_tokens, err);
-    if (!strcmp(w->name, "warmup_steps")) return read_number(w, &stage->warmup_steps, err);
+    if (!strcmp(w->name, "at_step")) return read_number(w, 0, &at->at_step, err);
+    if (!strcmp(w->name, "at_tokens")) return read_number(w, 0, &at->at_tokens, err);
+    if (!strcmp(w->name, "warmup_steps")) return read_number(w, 0, &stage->warmup_steps, err);
     if (!strcmp(w->name, "lr_scale")) return read_scale(w, &stage->lr_scale, err);
-    if (!strcmp(w->name, "seq_len")) return read_number(w, &stage->seq_len, err);
-    if (!strcmp(w->name, "batch")) return read_number(w, &stage->batch, err);
+    if (!strcmp(w->name, "seq_len")) return read_number(w, 1, &stage->seq_len, err);
+    if (!strcmp(w->name, "batch")) return read_number(w, 1, &stage->batch, err);
     return HR_OK;
 }
 

@@ -238,7 +238,8 @@ static hr_status check_matches(const char *key, const char *group, const hr_prog
                   hr_module_is_named(w.text, program->tensors[param->weight].layer, found);
         }
         if (any) continue;
-        nearest(program, w.text, found);
+        if (hr_word_cost(w.text, "all-linear") <= 2) snprintf(found, sizeof found, "all-linear");
+        else nearest(program, w.text, found);
         return hr_fail(err, HR_USAGE,
                        "%s: no module that can have an adapter is named \"%s\"; "
                        "the nearest is %s",
@@ -301,9 +302,10 @@ static hr_status check_layers(const hr_config *config, const char *key, const ch
     for (hr_words w = { list }; hr_words_next(&w);)
         if (!read_range(w.text, config->model.n_layers, &first, &last))
             return hr_fail(err, HR_USAGE,
-                           "%s: \"%s\" is neither all, upper_half, lower_half nor layers from 0 to "
-                           "%lld, such as 3 or 0-3",
-                           key, w.text, (long long)config->model.n_layers - 1);
+                           "%s: \"%s\" is neither all, %supper_half, lower_half nor layers from 0 "
+                           "to %lld, such as 3 or 0-3",
+                           key, w.text, *key == '-' ? "none, " : "",
+                           (long long)config->model.n_layers - 1);
     return HR_OK;
 }
 
@@ -450,8 +452,10 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
     if (config->train.adapter.kind == HR_ADAPTER_NONE) return HR_OK;
     if (config->train.freeze[0])
         return hr_fail(err, HR_USAGE,
-                       "train.freeze and train.adapter.kind: with adapters all other weights are "
-                       "frozen; leave train.freeze out");
+                       "train.freeze%s and train.adapter.kind: with adapters all other weights are "
+                       "frozen; leave %s out",
+                       config->stage.count ? " or freeze of a stage" : "",
+                       config->stage.count ? "them" : "train.freeze");
     if (config->train.adapter.kind == HR_ADAPTER_NPT) return HR_OK;
     hr_status status = check_matches("train.adapter.targets", targets_of(&config->train.adapter),
                                      program, err);
