@@ -424,8 +424,8 @@ static hr_status write_all(conversion *c)
     return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
 }
 
-/* Removes only files that this conversion has written: hr_convert_check_destination has ensured that
- * none existed before. */
+/* Removes only files that this conversion has written: hr_convert_check_destination has ensured
+ * that none existed before. */
 static void remove_written(const conversion *c)
 {
     char path[PATH_MAX], name[HR_NAME_BYTES];
