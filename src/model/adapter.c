@@ -238,7 +238,8 @@ static hr_status check_matches(const char *key, const char *group, const hr_prog
                   hr_module_is_named(w.text, program->tensors[param->weight].layer, found);
         }
         if (any) continue;
-        if (hr_word_cost(w.text, "all-linear") <= 2) snprintf(found, sizeof found, "all-linear");
+        if (hr_word_distance(w.text, "all-linear") <= 2)
+            snprintf(found, sizeof found, "all-linear");
         else nearest(program, w.text, found);
         return hr_fail(err, HR_USAGE,
                        "%s: no module that can have an adapter is named \"%s\"; "
@@ -457,9 +458,13 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
                        config->stage.count ? " or freeze of a stage" : "",
                        config->stage.count ? "them" : "train.freeze");
     if (config->train.adapter.kind == HR_ADAPTER_NPT) return HR_OK;
-    hr_status status = check_matches("train.adapter.targets", targets_of(&config->train.adapter),
-                                     program, err);
-    for (const char *group = config->train.adapter.groups; group && status == HR_OK;
+    /* A folder may name modules that its base does not have, as others read it: its weights are
+     * compared with the model one by one. */
+    const bool own = !config->train.adapter.from[0];
+    hr_status status = own ? check_matches("train.adapter.targets",
+                                           targets_of(&config->train.adapter), program, err)
+                           : HR_OK;
+    for (const char *group = config->train.adapter.groups; own && group && status == HR_OK;
          group = hr_words_next_group(group))
         status = check_matches("train.adapter.groups", group, program, err);
     if (status == HR_OK) status = check_saved(config, program, err);

@@ -158,6 +158,15 @@ static void put_used(hr_writer *writer, const hr_style *style, const hr_plan_det
     }
 }
 
+/* What planning takes beyond the arena, which is then not what decides. */
+static void put_planning(hr_writer *writer, const hr_plan_details *details)
+{
+    for (int32_t i = 0; i < details->line_count; i++)
+        if (!strcmp(details->lines[i].name, "planning") && details->lines[i].bytes)
+            put_line(writer, "planning, beyond the arena", details->lines[i].bytes,
+                     "before the run has its arena: a smaller one saves nothing");
+}
+
 /* The plan without any of these, and its largest tensor. */
 static void put_whole(hr_writer *writer, const hr_plan_answer *answer,
                       const hr_plan_details *details)
@@ -214,6 +223,7 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     if (line && !answer->device.is_card)
         put_line(writer, "largest part of the process", line->bytes, line->name);
     if (part) put_line(writer, "largest part of the arena", part->bytes, part->name);
+    put_planning(writer, details);
     put_whole(writer, answer, details);
     hr_put(writer, "  peak of the smallest plan: %s\n", details->peak);
     if (details->alone.bytes) {

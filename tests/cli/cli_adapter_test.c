@@ -595,6 +595,14 @@ static void overridden_keys_of_a_recipe_do_not_count(void **state)
                          "train.adapter.layers=0"),
                      HR_USAGE);
     assert_non_null(strstr(err, "train.adapter.layers is 0, but the adapter in low has none;"));
+    /* A module of other models, as PEFT reads it. */
+    shell("sed -i 's/\"target_modules\": \\[/&\"zz\",/' low/adapter_config.json && "
+          "grep -q zz low/adapter_config.json");
+    assert_int_equal(run("eval base --adapter low --file text.txt"), HR_OK);
+    assert_int_equal(run("train recipe.yaml data.train=text.txt train.steps=1 model.from=base "
+                         "train.adapter.from=low"),
+                     HR_OK);
+    assert_int_equal(adapt("train.adapter.targets=zz", "no"), HR_USAGE);
 }
 
 static void every_strategy_has_the_same_bits_and_verifies(void **state)
