@@ -125,9 +125,9 @@ hr_status hr_base_files_check(hr_base_files *base, hr_error *err)
         if (status != HR_OK || now.bytes != base->files[f].bytes ||
             strcmp(now.hash, base->files[f].hash))
             return hr_fail(err, HR_CORRUPT,
-                           "%.300s has changed since the run began: adapters belong to the weights "
+                           "%.300s %s since the run began: adapters belong to the weights "
                            "that they were trained on",
-                           path);
+                           path, hr_file_exists(path) ? "has changed" : "was removed");
         base->files[f].changed_ns = now.changed_ns;
     }
     return HR_OK;

@@ -233,16 +233,27 @@ static void another_base_is_refused(void **state)
 /* The run ends at the checkpoint after the change, long before its last step. */
 static void a_base_that_changes_ends_the_run(void **state)
 {
+    static const char *const changes[][2] = {
+        { "printf x | dd of=base/model.safetensors bs=1 seek=9000 conv=notrunc 2>/dev/null",
+          "has changed" },
+        { "rm base/model.safetensors", "was removed" },
+    };
     (void)state;
     prepare();
     train_base();
-    shell(
-        "$HEADROOM train recipe.yaml data.train=text.txt model.from=base train.adapter.kind=lora "
-        "train.steps=10000000 train.checkpoint_every=10 --out run >/dev/null 2>err & "
-        "until ls run/checkpoints/step-* >/dev/null 2>&1; do sleep 0.05; done; "
-        "printf x | dd of=base/model.safetensors bs=1 seek=9000 conv=notrunc 2>/dev/null; "
-        "wait $!; test $? = 5 && grep -q 'base/model.safetensors has changed since the run' err && "
-        "grep -q 'the adapters after step' err");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char command[1024];
+        snprintf(command, sizeof command,
+                 "$HEADROOM train recipe.yaml data.train=text.txt model.from=base "
+                 "train.adapter.kind=lora train.steps=10000000 train.checkpoint_every=10 "
+                 "--out run%d >/dev/null 2>err & "
+                 "until ls run%d/checkpoints/step-* >/dev/null 2>&1; do sleep 0.05; done; %s; "
+                 "wait $!; test $? = 5 && "
+                 "grep -q 'base/model.safetensors %s since the run' err && "
+                 "grep -q 'the adapters after step' err",
+                 (int)i, (int)i, changes[i][0], changes[i][1]);
+        shell(command);
+    }
 }
 
 /* Factor 0 gives the base's loss, and 1 that of the last evaluation of the run. */
