@@ -154,8 +154,9 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
         atomic_store_explicit(&pool->unfinished, pool->threads - 1, memory_order_relaxed);
         gate_advance(pool, &pool->start);
         call(pool, fn, context, 0);
+        const unsigned run = atomic_load(&pool->start.turn);
         for (int32_t thread = 1; thread < pool->threads; thread++)
-            do_part(pool, &pool->workers[thread], atomic_load(&pool->start.turn));
+            do_part(pool, &pool->workers[thread], run);
         gate_wait(pool, &pool->finish, turn);
     }
     pool->running = false;

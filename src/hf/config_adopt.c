@@ -70,18 +70,14 @@ static bool is_same(const char *name, const char *mine, const char *theirs)
 }
 
 /* Refuses a given key that differs from what the folder says. If the command line names the folder,
- * keys from the recipe are overridden: they do not count, and are given no more. */
-static hr_status check_given(const hr_config *config, hr_config *adopted, const adoption *of,
+ * keys from the recipe are overridden and do not count. */
+static hr_status check_given(const hr_config *config, const hr_config *adopted, const adoption *of,
                              const char *folder, hr_error *err)
 {
     for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const char *name = hr_config_key(i)->name;
         char mine[HR_VALUE_BYTES], theirs[HR_VALUE_BYTES];
-        if (is_free(of, name)) continue;
-        if (!hr_config_is_given_beside(config, of->from, name)) {
-            adopted->given[i / 64] &= ~(UINT64_C(1) << i % 64);
-            continue;
-        }
+        if (is_free(of, name) || !hr_config_is_given_beside(config, of->from, name)) continue;
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);
@@ -105,12 +101,30 @@ static __attribute__((noinline)) hr_status adopt_model(hr_config *config, hr_err
     return status;
 }
 
+/* A recipe for another kind of adapter than the folder has: its keys get their defaults. */
+static void forget_other_kind(const hr_config *config, hr_config *adopted)
+{
+    if (config->train.adapter.kind == adopted->train.adapter.kind) return;
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const hr_config_row *row = &hr_config_rows()[i];
+        const char *name = row->key.name;
+        const bool same = !memcmp((const char *)config + row->offset,
+                                  (const char *)adopted + row->offset, (size_t)row->bytes);
+        if (is_free(&of_adapter, name) || !same || !hr_config_is_given(config, name) ||
+            hr_config_is_given_beside(config, of_adapter.from, name))
+            continue;
+        const hr_status status = hr_config_set(adopted, name, row->key.default_text, NULL);
+        HR_ASSERT(status == HR_OK);
+    }
+}
+
 static __attribute__((noinline)) hr_status adopt_adapter(hr_config *config, hr_error *err)
 {
     hr_config adopted = *config;
     hr_status status = hr_hf_adapter_read(config->train.adapter.from, &adopted, NULL, err);
     if (status == HR_OK)
         status = check_given(config, &adopted, &of_adapter, config->train.adapter.from, err);
+    if (status == HR_OK) forget_other_kind(config, &adopted);
     if (status == HR_OK) *config = adopted;
     return status;
 }

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/words.h"
+#include "base/writer.h"
 #include "config/config_keys.h"
 #include "model/family.h"
 #include "model/module_names.h"
@@ -377,24 +378,27 @@ static const struct {
 static hr_status check_own_keys(const hr_config *config, hr_error *err)
 {
     static const char *const kinds[] = { "none", "lora", "npt" };
-    const hr_config_adapter *adapter = &config->train.adapter;
+    const hr_adapter_kind kind = (hr_adapter_kind)config->train.adapter.kind;
+    enum { SECTION = sizeof "train.adapter." - 1 };
+    char others[256];
+    hr_writer has = { .text = others, .bytes = sizeof others };
+    for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++)
+        if (own_keys[i].kind == HR_ADAPTER_NONE || own_keys[i].kind == kind)
+            hr_put(&has, "%s%s", has.used ? ", " : "", own_keys[i].key + SECTION);
     for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++) {
         const char *key = own_keys[i].key;
         const hr_adapter_kind of = own_keys[i].kind;
         if (!hr_config_is_given_beside(config, "train.adapter.kind", key) ||
             !hr_config_is_changed(config, key))
             continue;
-        if (adapter->kind == HR_ADAPTER_NONE)
+        if (kind == HR_ADAPTER_NONE)
             return hr_fail(err, HR_USAGE,
                            "%s does nothing with train.adapter.kind=none: use "
                            "train.adapter.kind=%s, or leave it out",
                            key, kinds[of == HR_ADAPTER_NPT ? HR_ADAPTER_NPT : HR_ADAPTER_LORA]);
-        if (of != HR_ADAPTER_NONE && (int32_t)of != adapter->kind)
+        if (of != HR_ADAPTER_NONE && of != kind)
             return hr_fail(err, HR_USAGE, "%s is a key of kind %s; kind %s has %s", key, kinds[of],
-                           kinds[adapter->kind],
-                           of == HR_ADAPTER_LORA ? "form, rank, triples, scale and layers"
-                                                 : "rank, alpha, dropout, rslora, dora, targets, "
-                                                   "modules_to_save, layers and groups");
+                           kinds[kind], others);
     }
     return HR_OK;
 }

@@ -164,7 +164,7 @@ static void put_planning(hr_writer *writer, const hr_plan_details *details)
     for (int32_t i = 0; i < details->line_count; i++)
         if (!strcmp(details->lines[i].name, "planning") && details->lines[i].bytes)
             put_line(writer, "planning, beyond the arena", details->lines[i].bytes,
-                     "before the run has its arena: a smaller one saves nothing");
+                     "by the search for a plan: a smaller arena saves nothing");
 }
 
 /* The plan without any of these, and its largest tensor. */

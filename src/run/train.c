@@ -400,8 +400,8 @@ static void note_warmup(const run *r)
     const int64_t steps = r->trainer.state.steps;
     if (!events->text || r->config->train.schedule.warmup_steps <= steps) return;
     snprintf(line, sizeof line,
-             "lr     warmup takes %s steps, the run has %s: it ends before train.optimizer.lr is "
-             "reached",
+             "lr     warmup takes %s steps and the run has %s: the learning rate does not reach "
+             "train.optimizer.lr",
              hr_count_print(r->config->train.schedule.warmup_steps, warmup),
              hr_count_print(steps, count));
     events->text(events->context, line);

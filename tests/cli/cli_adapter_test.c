@@ -606,6 +606,14 @@ static void overridden_keys_of_a_recipe_do_not_count(void **state)
                          "train.adapter.layers=0"),
                      HR_USAGE);
     assert_non_null(strstr(err, "train.adapter.layers is 0, but the adapter in low has none;"));
+    assert_int_equal(run("train recipe.yaml data.train=text.txt model.from=base train.steps=1 "
+                         "train.adapter.kind=npt train.adapter.rank=3 --out npt"),
+                     HR_OK);
+    shell("echo 'train.adapter.alpha: 5' >>own.yaml && sed -i '/dora/d' own.yaml");
+    assert_int_equal(run("train own.yaml data.train=text.txt model.from=base train.steps=1 "
+                         "train.adapter.from=npt --out more"),
+                     HR_OK);
+    assert_int_equal(run("plan more/checkpoints/*/recipe.yaml"), HR_OK); /* of the kind it has */
     /* A module of other models, as PEFT reads it. */
     shell("sed -i 's/\"target_modules\": \\[/&\"zz\",/' low/adapter_config.json && "
           "grep -q zz low/adapter_config.json");

@@ -5,10 +5,10 @@
  * tokens, 8 heads of 64: T = 128 forward 2.0 to 3.1 ms, backward 3.8 to 5.7.
  *
  * At T = 4,096, one thread, forward takes 41 ms: a third in exponentials, at 9 cycles for 16 of
- * them, and half in products, at a third of the speed of tiles in L1. A strip with its scores, p,
- * keys and values has 100 KiB; with 128 or 64 keys at a time, which fit in L1, the products of
- * scores are twice as fast, but the work per row and chunk (masks, maxima, sums of tiles loaded
- * and stored) makes the whole 7 to 27 % slower. */
+ * them, and half in products, at a third to a half of the speed of tiles in L1: scores, p, keys and
+ * values of a chunk have 116 KiB. With 64 keys at a time, which fit in L1, the products of scores
+ * take about half as long, but the work per row and chunk (masks, maxima, sums of tiles loaded and
+ * stored) makes the whole 23 to 27 % slower, with 128 keys 7 to 11 %. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"
