@@ -69,7 +69,7 @@ typedef struct {
     int64_t tokens;          /* tokens that have a target */
     double loss_sum;         /* sum over these tokens, in nats */
     double loss, perplexity; /* per token; 0 without tokens */
-    double bits_per_byte;    /* of a text, or with a byte tokenizer; else 0 */
+    double bits_per_byte;    /* of a text (NaN: of no bytes), or with a byte tokenizer; else 0 */
     bool has_labels;         /* the token file has labels */
     /* of choices: correct answers by the sum, and by the mean, of token log-probabilities */
     int64_t questions, right, right_by_length;

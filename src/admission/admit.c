@@ -486,7 +486,7 @@ hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config,
     return hr_fail(err, HR_NO_FIT,
                    "the run needs at least %s with page tables, this machine has %s available%s",
                    hr_bytes_print(bytes, needed), there,
-                   bytes > answer->machine_bytes ? "" : "; free some memory");
+                   bytes > answer->machine_bytes ? "; use a smaller model" : "; free some memory");
 }
 
 int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *config, bool exact,

@@ -244,6 +244,10 @@ HR_MUST_CHECK hr_status hr_cli_check_file(const char *option, const char *path, 
  * are then made without calibration. */
 const char *hr_cli_calibrations(char *path, int64_t bytes);
 
+/* Replaces the names of corpora by their files in data/, $HEADROOM_DATA and the cache directory, if
+ * there is one. */
+void hr_cli_find_corpora(hr_config *config);
+
 /* hr_cli_is_query: returns true for --largest, --smallest or --frontier. hr_cli_query:
  * computes and prints the answer. */
 bool hr_cli_is_query(const hr_cli_arguments *arguments);

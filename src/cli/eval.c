@@ -3,6 +3,7 @@
  * JSON. */
 #include "headroom/evaluate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -25,6 +26,12 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_infer_reques
     return status;
 }
 
+/* Not finite: null. */
+static void put_real(const char *name, double value)
+{
+    printf(isfinite(value) ? ", \"%s\": %.12g" : ", \"%s\": null", name, value);
+}
+
 static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r)
 {
     printf("{ \"sequences\": %lld, \"length\": %lld, \"at_a_time\": %lld, \"chunk\": %lld, "
@@ -37,16 +44,19 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
                (long long)r->bad_lines);
     if (q->tokens) printf(", \"labels\": %s", r->has_labels ? "true" : "false");
     if (!q->logits_out) printf(", \"tokens\": %lld", (long long)r->tokens);
-    if (r->tokens)
-        printf(", \"loss_sum\": %.12g, \"loss\": %.12g, \"perplexity\": %.12g", r->loss_sum,
-               r->loss, r->perplexity);
-    if (q->text || r->bits_per_byte > 0) printf(", \"bits_per_byte\": %.12g", r->bits_per_byte);
+    if (r->tokens) {
+        put_real("loss_sum", r->loss_sum);
+        put_real("loss", r->loss);
+        put_real("perplexity", r->perplexity);
+    }
+    if (q->text || r->bits_per_byte > 0) put_real("bits_per_byte", r->bits_per_byte);
     if (q->choices)
         printf(", \"questions\": %lld, \"right\": %lld, \"right_by_length\": %lld",
                (long long)r->questions, (long long)r->right, (long long)r->right_by_length);
-    if (r->change_count)
-        printf(", \"base_loss\": %.12g, \"base_perplexity\": %.12g", r->base_loss,
-               r->base_perplexity);
+    if (r->change_count) {
+        put_real("base_loss", r->base_loss);
+        put_real("base_perplexity", r->base_perplexity);
+    }
     for (int32_t i = 0; i < r->change_count; i++)
         printf("%s{ \"layer\": %lld, \"module\": \"%s\", \"error\": %.9g, \"change\": %.9g }",
                i ? ", " : ", \"npt\": [", (long long)r->changes[i].layer, r->changes[i].module,
@@ -84,7 +94,8 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
                share(r->right, r->questions), share(r->right_by_length, r->questions));
     else if (!r->tokens) printf("no token has a target: there is no loss\n");
     else printf("loss %.6f nats per token, perplexity %.4f", r->loss, r->perplexity);
-    if (r->tokens && q->text) printf(", %.6f bits per byte", r->bits_per_byte);
+    if (r->tokens && q->text && isfinite(r->bits_per_byte))
+        printf(", %.6f bits per byte", r->bits_per_byte);
     if (r->tokens && !q->choices)
         printf("\n%s token%s in %s %s%s of %s token%s", hr_cli_count(r->tokens),
                r->tokens == 1 ? "" : "s", hr_cli_count(r->sequences),
@@ -131,18 +142,25 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
                                     .scratch = getenv("TMPDIR") };
     hr_evaluate_result result;
     hr_error err;
+    hr_config *named = request.text ? hr_config_new() : NULL;
+    if (named && hr_config_set(named, "data.valid", request.text, NULL) == HR_OK) {
+        hr_cli_find_corpora(named);
+        request.text = hr_config_text(named, "data.valid");
+    }
     hr_status status = read_request(arguments, &model, &request, &err);
-    if (status != HR_OK) return hr_cli_fail(&err);
+    if (status != HR_OK) {
+        hr_config_free(named);
+        return hr_cli_fail(&err);
+    }
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     model.working = show_working;
     model.working_context = &s;
     status = hr_evaluate(&request, &result, &err);
     hr_progress_end(&s.progress);
-    if (status != HR_OK) {
-        const int code = hr_cli_fail(&err);
-        return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
-    }
-    if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
+    int code = HR_OK;
+    if (status != HR_OK) code = hr_cli_fail(&err);
+    else if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);
-    return HR_OK;
+    hr_config_free(named);
+    return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }

@@ -55,8 +55,7 @@ static void say_adopted(const hr_config *given, const hr_config *config, const c
     fprintf(stderr, " %s ignored\n", count > 1 ? "are" : "is");
 }
 
-/* Finds named corpora in data/, $HEADROOM_DATA and the cache directory, if there is one. */
-static void find_corpora(hr_config *config)
+void hr_cli_find_corpora(hr_config *config)
 {
     char cache[HR_PATH_BYTES + 8];
     const char *folders[3] = { "data" }, *own = getenv("HEADROOM_DATA");
@@ -94,7 +93,7 @@ static hr_status adopt(hr_config *config, hr_error *err)
         say_adopted(given, config, "model.", "model");
         say_adopted(given, config, "train.adapter.", "adapter");
     }
-    if (status == HR_OK) find_corpora(config);
+    if (status == HR_OK) hr_cli_find_corpora(config);
     if (status == HR_OK) status = hr_config_adopt_data(config, err);
     if (status == HR_OK && hr_config_is_synthetic(config)) say_synthetic(given, config);
     hr_config_free(given);
@@ -139,6 +138,8 @@ hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *confi
         status = hr_config_set_word(config, arguments->operands[i], err);
     for (size_t i = 0; status == HR_OK && i < sizeof options / sizeof *options; i++) {
         const char *value = arguments->values[options[i].id];
+        if (value && !*value && options[i].id == HR_OPTION_TRAIN_OUT)
+            return hr_fail(err, HR_USAGE, "--out is empty; give a folder, or leave it out");
         if (value) status = hr_config_set(config, options[i].key, value, err);
     }
     warn_deprecated_keys(config);

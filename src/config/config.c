@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "config/config_keys.h"
 #include "config/config_value.h"
 
@@ -20,11 +21,19 @@ static void choice_word(const char *choices, int32_t index, char *text, int64_t 
     snprintf(text, (size_t)bytes, "%.*s", (int)strcspn(at, " "), at);
 }
 
-/* The first control character or null: paths are printed in recipes and reports, one per line. */
-static const char *control_character(const char *text)
+/* The first byte that is not of a printable character of YAML, or of one that ends a line; or null.
+ * Paths are printed in recipes, which are read again, and in reports, one per line. */
+static const char *unprintable(const char *text)
 {
-    while (*text && (unsigned char)*text >= ' ') text++;
-    return *text ? text : NULL;
+    uint32_t point;
+    for (int64_t left = (int64_t)strlen(text), taken; left > 0; text += taken, left -= taken) {
+        taken = hr_utf8_take((const uint8_t *)text, left, &point);
+        const bool broken = taken == 1 && (*text & 0x80);
+        if (broken || point < ' ' || (point >= 0x7f && point < 0xa0) || point >> 1 == 0x2028 >> 1 ||
+            point >> 1 == 0xfffe >> 1 || point == 0xfeff)
+            return text;
+    }
+    return NULL;
 }
 
 static hr_status fail_value(const hr_config_row *row, const char *key, const char *value,
@@ -57,13 +66,14 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
     if (index < 0) return hr_config_fail_unknown(key, value, err);
     const hr_config_row *row = &hr_config_rows()[index];
     hr_config_member parsed = { .text = { 0 } };
-    const char *control = row->key.type == HR_KEY_TEXT ? control_character(value) : NULL;
-    if (control) {
+    const char *wrong = row->key.type == HR_KEY_TEXT ? unprintable(value) : NULL;
+    if (wrong) {
         char quoted[48];
-        return hr_fail(err, HR_USAGE,
-                       "%s takes no control characters, and byte %lld of %s is one%s", key,
-                       (long long)(control - value), hr_config_quote(value, quoted),
-                       *control == '\n' ? ", the end of a line" : "");
+        const bool control = (unsigned char)*wrong < 0x80;
+        return hr_fail(err, HR_USAGE, "%s takes %s, and byte %lld of %s is %s%s", key,
+                       control ? "no control characters" : "printable UTF-8",
+                       (long long)(wrong - value), hr_config_quote(value, quoted),
+                       control ? "one" : "not", *wrong == '\n' ? ", the end of a line" : "");
     }
     if (!hr_config_member_read(row, value, &parsed)) {
         return fail_value(row, key, value, err);

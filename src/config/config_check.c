@@ -63,8 +63,20 @@ static hr_status check_documents(const hr_config *config, hr_error *err)
                    (long long)id, (long long)config->model.vocab_size);
 }
 
+/* Keys that do nothing without an evaluation. */
+static hr_status check_evaluation(const hr_config *config, hr_error *err)
+{
+    const char *key = config->train.patience    ? "train.patience"
+                      : config->train.keep_best ? "train.keep_best"
+                                                : NULL;
+    if (!key || config->data.valid[0]) return HR_OK;
+    return hr_fail(err, HR_USAGE, "%s needs evaluations: give data.valid, such as data.valid=5%%",
+                   key);
+}
+
 hr_status hr_config_check_data(const hr_config *config, hr_error *err)
 {
-    const hr_status status = check_vocabulary(config, err);
+    hr_status status = check_evaluation(config, err);
+    if (status == HR_OK) status = check_vocabulary(config, err);
     return status == HR_OK ? check_documents(config, err) : status;
 }

@@ -363,8 +363,11 @@ static hr_status cut_pattern(traversal *w, int64_t *base_bytes)
         if (w->component_count > COMPONENTS_MAX - 3)
             return hr_fail(w->err, HR_USAGE, "%.*s: is deeper than %d folders",
                            (int)part->path_bytes, part->path, COMPONENTS_MAX - 3);
-        if (bytes) w->components[w->component_count++] = (piece){ at, bytes };
-        if (bytes) any_depths += is_any_depth(w, w->component_count - 1);
+        const bool any = bytes >= 2 && at[0] == '*' && at[1] == '*'; /* **.txt: of any depth */
+        if (any) w->components[w->component_count++] = (piece){ at, 2 };
+        if (any ? bytes > 2 : bytes > 0)
+            w->components[w->component_count++] = (piece){ at + any, bytes - any };
+        any_depths += any;
         at += bytes + 1;
     }
     if (w->folder || (w->component_count && is_any_depth(w, w->component_count - 1))) {

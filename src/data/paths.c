@@ -3,12 +3,16 @@
 #include "data/paths.h"
 
 #include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/directory.h"
 #include "base/file.h"
 #include "checkpoint/weights.h"
 #include "checkpoint/weights_in.h"
+#include "corpus/spec.h"
 #include "data/texts.h"
 
 static hr_status check_rows(const char *path, hr_error *err)
@@ -43,16 +47,54 @@ static hr_status check_cache(const char *path, hr_error *err)
     return status == HR_FAILURE && has_shards(path) ? HR_OK : status;
 }
 
+/* Whether `path`, which may not exist yet, is a folder or inside it. */
+static bool is_inside(const char *path, const char *folder)
+{
+    char start[HR_PATH_BYTES], place[PATH_MAX], around[PATH_MAX];
+    snprintf(start, sizeof start, "%s", path);
+    while (!realpath(start, place)) {
+        char *slash = strrchr(start, '/');
+        if (slash && slash > start) *slash = 0;
+        else strcpy(start, slash ? "/" : ".");
+    }
+    if (!realpath(folder, around)) return false;
+    const size_t bytes = strcmp(around, "/") ? strlen(around) : 0;
+    return !strncmp(place, around, bytes) && (place[bytes] == '/' || !place[bytes]);
+}
+
+/* A run in a folder that is read would read its own files when it resumes. */
+static hr_status check_outside(const char *path, const char *key, const char *text, hr_error *err)
+{
+    char folder[HR_PATH_BYTES];
+    hr_spec spec;
+    hr_status status = hr_spec_read(&spec, key, text, err);
+    for (int32_t i = 0; i < spec.count && status == HR_OK; i++) {
+        const hr_spec_part *part = &spec.parts[i];
+        if (!hr_spec_is_folder(part)) continue;
+        snprintf(folder, sizeof folder, "%.*s", (int)part->path_bytes, part->path);
+        if (is_inside(path, folder))
+            status = hr_fail(err, HR_USAGE,
+                             "--out %s is in %s, which %s reads with all that is in it; give "
+                             "another folder",
+                             path, folder, key);
+    }
+    return status;
+}
+
 static hr_status check_out(const hr_config *config, hr_error *err)
 {
     const char *path = config->train.out, *from = config->model.from;
     if (!*path) return HR_OK;
+    const hr_config_data data = hr_config_data_of(config);
+    hr_status status = check_outside(path, "data.train", data.train_text, err);
+    if (status == HR_OK) status = check_outside(path, "data.valid", data.valid_text, err);
+    if (status != HR_OK) return status;
     if (*from && hr_file_is_one(path, from))
         return hr_fail(err, HR_USAGE,
                        "train.out %s is the folder of model.from, whose weights would be "
                        "overwritten; give another",
                        path);
-    const hr_status status = hr_directory_check(path, err);
+    status = hr_directory_check(path, err);
     return status == HR_OK && hr_file_exists(path) ? hr_weights_check(config, path, err) : status;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "base/options.h"
 #include "evaluate/modulation.h"
 #include "evaluate/multiple_choice.h"
@@ -379,16 +380,19 @@ static void score_some(void *context, int32_t thread, int32_t threads)
     }
 }
 
+static hr_status fail_logits(const evaluation *e, int64_t sequence, int64_t place, hr_error *err)
+{
+    return hr_fail(err, HR_DIVERGED, "%s, sequence %lld: the logits of token %lld are NaN or Inf",
+                   e->source.path, (long long)sequence, (long long)place);
+}
+
 /* Adds a loss in token order, so that the sum does not depend on chunks. */
 static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t target, double loss,
                             hr_error *err)
 {
     if (target >= 0) {
         const int64_t place = hr_sequences_place(&e->source, sequence, t);
-        if (!isfinite(loss))
-            return hr_fail(err, HR_DIVERGED,
-                           "%s, sequence %lld: the logits of token %lld are NaN or Inf",
-                           e->source.path, (long long)sequence, (long long)place);
+        if (!isfinite(loss)) return fail_logits(e, sequence, place, err);
         e->row_loss += loss;
         e->row_tokens++;
         if (e->request->per_token) {
@@ -407,6 +411,22 @@ static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t 
     return HR_OK;
 }
 
+static hr_status add_logits(evaluation *e, const hr_call *call, hr_error *err)
+{
+    const int64_t V = e->session.config.model.vocab_size, length = e->source.length;
+    for (int64_t i = 0; i < call->rows; i++) {
+        const void *logits = hr_element_at((void *)call->in[0], i * V, call->dtype);
+        const int64_t row = call->row_first + i, sequence = e->first + row / length;
+        bool finite = true;
+        for (int64_t v = 0; v < V && finite; v++)
+            finite = isfinite(hr_element_get(logits, v, call->dtype));
+        if (!finite)
+            return fail_logits(e, sequence, hr_sequences_place(&e->source, sequence, row % length),
+                               err);
+    }
+    return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * V, call->scratch, err);
+}
+
 static hr_status emit(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                       hr_error *err)
 {
@@ -419,9 +439,7 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
         return HR_OK;
     }
     const int64_t length = e->source.length, vocabulary = e->session.config.model.vocab_size;
-    if (e->request->logits_out)
-        return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
-                             call->scratch, err);
+    if (e->request->logits_out) return add_logits(e, call, err);
     const hr_program *program = executor->program;
     const scoring s = { .kernels = &e->session.devices.cpu.kernels.loss,
                         .call = call,
@@ -505,8 +523,10 @@ static void sum_up(evaluation *e)
     result->base_loss = result->base_loss_sum / (double)result->tokens;
     result->base_perplexity = exp(result->base_loss);
     report_changes(e);
-    if (e->request->text && e->source.text_bytes) /* windows predict every token of the text once */
-        result->bits_per_byte = result->loss_sum / nats_of_a_bit / (double)e->source.text_bytes;
+    if (e->request->text) /* windows predict every token of the text once */
+        result->bits_per_byte = e->source.text_bytes ? result->loss_sum / nats_of_a_bit /
+                                                           (double)e->source.text_bytes
+                                                     : NAN;
     else if (!e->request->tokens && !e->session.tokens)
         result->bits_per_byte = result->loss / nats_of_a_bit;
 }

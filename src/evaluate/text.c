@@ -65,7 +65,7 @@ typedef struct {
     hr_sequences *source;
     hr_tokens *tokens;
     int64_t document_end; /* token id; -1: none */
-    int64_t documents;
+    bool began, ended;    /* the document has text; an earlier one has */
     hr_error *err;
 } reading;
 
@@ -89,16 +89,22 @@ static hr_status add_bytes(const reading *r, const hr_piece *piece)
 }
 
 /* Special tokens that a tokenizer adds around a text are added only around the first segment.
- * Between documents is the id that ends documents, as in training. */
+ * Between documents is the id that ends documents, as in training; empty ones are ignored. */
 static hr_status add_piece(reading *r, const hr_piece *piece)
 {
     hr_sequences *source = r->source;
     const uint32_t end = (uint32_t)r->document_end;
     hr_status status = HR_OK;
-    if (piece->begins && r->documents++ && r->document_end >= 0) {
+    if (piece->begins) {
+        r->ended |= r->began;
+        r->began = false;
+    }
+    if (!r->began && !piece->count) return HR_OK;
+    if (!r->began && r->ended && r->document_end >= 0) {
         source->masked = false;
         status = hr_sequences_add(source, &end, 1, r->err);
     }
+    r->began = true;
     if (status != HR_OK) return status;
     source->masked = !piece->targets;
     if (piece->ids) return hr_sequences_add(source, piece->ids, piece->count, r->err);

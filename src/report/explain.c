@@ -308,8 +308,11 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     const int64_t all = disk->checkpoints * disk->checkpoint_bytes;
     put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights, optimizer states");
     if (disk->checkpoints > config->train.keep_last)
-        snprintf(why, sizeof why, "train.keep_last=%lld and one being written",
-                 (long long)config->train.keep_last);
+        snprintf(why, sizeof why, "train.keep_last=%lld%s%s%s and one being written",
+                 (long long)config->train.keep_last,
+                 config->train.keep_best && config->data.valid[0] ? ", keep_best" : "",
+                 config->train.bad_steps == HR_BAD_STEPS_REWIND ? ", rewind" : "",
+                 config->train.keep_every && disk->steps ? ", keep_every" : "");
     else snprintf(why, sizeof why, "all that the run writes");
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",

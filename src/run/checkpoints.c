@@ -112,8 +112,12 @@ static hr_status read_recipe(const listing *l, char *const *overrides, int32_t c
     hr_status status = hr_path_join(l->place, hr_recipe_name, path, sizeof path, err);
     hr_config_default(config);
     if (status == HR_OK) status = hr_config_read(config, path, err);
-    for (int32_t i = 0; i < count && status == HR_OK; i++)
+    for (int32_t i = 0; i < count && status == HR_OK; i++) {
+        if (strncmp(overrides[i], "train.keep_", strlen("train.keep_")) != 0)
+            return hr_fail(err, HR_USAGE, "%.60s: prune takes the train.keep_* keys alone",
+                           overrides[i]);
         status = hr_config_set_word(config, overrides[i], err);
+    }
     return status;
 }
 

@@ -54,7 +54,7 @@ static long long offset_of(const hr_scan *scan)
 static hr_status too_long(const hr_scan *scan, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT,
-                   "%s: the word at byte %lld is longer than %d bytes, the limit: use "
+                   "%s: the word that reaches byte %lld is longer than %d bytes, the limit: use "
                    "data.tokenizer=bytes, or split it",
                    scan->piece->path, offset_of(scan), HR_WORD_BYTES);
 }

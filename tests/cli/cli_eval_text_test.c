@@ -84,7 +84,8 @@ static void documents_are_separated_as_in_training(void **state)
                   "family: llama}\ndata: {tokenizer: words, train: text.txt}\n"
                   "train: {batch: 2, seq_len: 8, steps: 1, threads: 1}\n");
     assert_int_equal(run("train r.yaml --out m"), HR_OK);
-    put("a.jsonl", "{\"text\": \"a a\"}\n{\"text\": \"a\"}\n");
+    put("a.jsonl", "{\"text\": \"\"}\n{\"text\": \"a a\"}\n{\"text\": \"\"}\n{\"text\": \"a\"}\n"
+                   "{\"text\": \"\"}\n");
     assert_int_equal(run("eval m --file a.jsonl --per-token ids.jsonl"), HR_OK);
     get("ids.jsonl", out);
     const char *second = strstr(strstr(out, "\"id\": ") + 1, "\"id\": ");
@@ -198,6 +199,36 @@ static void a_temporary_file_that_cannot_be_written_is_named_with_its_folder(voi
     assert_string_equal(err, sentence);
 }
 
+static void a_named_corpus_is_found(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    assert_int_equal(run("eval m --file wikitext-2"), HR_USAGE);
+    assert_int_equal(system("mkdir -p data/wikitext-2 && printf 'a corpus' "
+                            ">data/wikitext-2/valid.txt"),
+                     0);
+    are_predicted("wikitext-2", " corpus");
+}
+
+/* A model whose losses are too large for exp. */
+static void what_is_no_number_is_null(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    assert_int_equal(
+        run("train tiny.yaml data.train=text.txt model.family=llama train.steps=1 "
+            "train.optimizer.lr=1000 train.optimizer.kind=sgd train.optimizer.clip=none "
+            "--out wild"),
+        HR_OK);
+    assert_int_equal(run("eval wild --file text.txt --json"), HR_OK);
+    json_t *result = out_json();
+    assert_true(json_real_value(json_object_get(result, "loss")) > 710);
+    assert_true(json_is_null(json_object_get(result, "perplexity")));
+    json_decref(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +238,8 @@ int main(void)
         IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
         IN_A_FOLDER(unreadable_input_is_refused_and_nothing_is_overwritten),
         IN_A_FOLDER(keys_of_the_data_section_say_how_a_text_is_read),
+        IN_A_FOLDER(a_named_corpus_is_found),
+        IN_A_FOLDER(what_is_no_number_is_null),
         IN_A_FOLDER(a_temporary_file_that_cannot_be_written_is_named_with_its_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,37 @@ static void a_refused_run_leaves_no_folder(void **state)
     assert_int_equal(access("folder/lock", F_OK), 0);
 }
 
+static void a_run_in_a_folder_that_it_reads_is_refused(void **state)
+{
+    static const char *const read[] = { "texts/", "texts/../", "./", "text.txt; texts/" };
+    (void)state;
+    require_program();
+    prepare("mkdir -p texts/deep && cp text.txt texts");
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
+        assert_int_equal(run("train tiny.yaml 'data.train=%s' --out texts/deep/new", read[i]),
+                         HR_USAGE);
+        assert_non_null(strstr(err, "headroom: --out texts/deep/new is in "));
+    }
+    assert_int_equal(access("texts/deep/new", F_OK), -1);
+    assert_int_equal(run("train tiny.yaml data.train=texts/ --out textsnew"), HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out ''"), HR_USAGE);
+}
+
+static void the_log_of_another_run_is_no_file_of_metrics(void **state)
+{
+    (void)state;
+    require_program();
+    prepare("true");
+    assert_int_equal(run("%s other", train), HR_OK);
+    shell("rm -rf kept && cp -a other kept");
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.cache=c --metrics "
+                         "other/metrics.jsonl"),
+                     HR_USAGE);
+    assert_string_equal(err, "headroom: --metrics other/metrics.jsonl: is the log of another run; "
+                             "give another file\n");
+    shell("diff -r other kept");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +243,8 @@ int main(void)
         IN_A_FOLDER(another_model_beside_checkpoints_is_not_deleted),
         IN_A_FOLDER(a_run_without_a_checkpoint_starts_again),
         IN_A_FOLDER(a_refused_run_leaves_no_folder),
+        IN_A_FOLDER(a_run_in_a_folder_that_it_reads_is_refused),
+        IN_A_FOLDER(the_log_of_another_run_is_no_file_of_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -336,6 +336,10 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
           "data.train takes no control characters, and byte 3 of \"two?lines\" is one, the end of "
           "a "
           "line" },
+        { "data.train", "na\xefve.txt",
+          "data.train takes printable UTF-8, and byte 2 of \"na\xefve.txt\" is not" },
+        { "data.text_field", "\xe2\x80\xa8",
+          "data.text_field takes printable UTF-8, and byte 0 of \"\xe2\x80\xa8\" is not" },
         { "train.seed", "1_000",
           "train.seed takes an integer from 0 to 9,007,199,254,740,992; got \"1_000\"" },
     };

@@ -133,6 +133,8 @@ static void files_are_sorted_by_the_bytes_of_their_paths(void **state)
     assert_listed("**/*.txt", "10.txt 2.txt a/deep/er/y2.txt a/x.txt b/x.txt ");
     assert_listed("a/**", "a/deep/er/y2.txt a/deep/y.txt.zst a/deep/z.md a/x.txt ");
     assert_listed("**/er/*", "a/deep/er/y2.txt ");
+    assert_listed("a/**.txt", "a/deep/er/y2.txt a/x.txt ");
+    assert_listed("**r/y2*", "a/deep/er/y2.txt ");
     assert_listed(".[n]*", ".not.txt ");
 }
 
