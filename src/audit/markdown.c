@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- products */
 
@@ -128,6 +129,21 @@ static bool is_only_begun(const hr_prose_line *line, int32_t i)
     return false;
 }
 
+/* "12 x 768 at T = 1024", "and V = 50257": what is equal to the number has a name of its own. */
+static bool names_another(const hr_prose_line *line, int32_t equals)
+{
+    static const char *const links[] = { "at", "with", "and", "for", "where", "when" };
+    if (equals < 2) return false;
+    const hr_prose_token *link = &line->tokens[equals - 2], *name = link + 1;
+    if (link->kind != HR_PROSE_WORD || name->kind != HR_PROSE_WORD || name->length > 2)
+        return false;
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        if ((int32_t)strlen(links[i]) == link->length &&
+            !strncasecmp(line->text + link->at, links[i], (size_t)link->length))
+            return true;
+    return false;
+}
+
 /* Checks the results behind a product, "= 5.1M params → 20MB" or "= 4,194 MB (4.1 GB)", and moves
  * its end behind them. */
 static int32_t check_results(const hr_prose_line *line, int32_t begin, product *p,
@@ -141,7 +157,7 @@ static int32_t check_results(const hr_prose_line *line, int32_t begin, product *
     for (int32_t n = 0; n < 4 && i < line->token_count; n++) {
         const bool again = n > 0 && is_again(line, i);
         if (!again && line->tokens[i].kind != HR_PROSE_EQUALS) break;
-        if (!is_number(line, i + 1)) break;
+        if (!is_number(line, i + 1) || (!again && names_another(line, i))) break;
         const hr_prose_token *result = &line->tokens[i + 1];
         hr_quantity right = p->value;
         char text[HR_AUDIT_LINE_BYTES];

@@ -41,8 +41,9 @@ typedef struct {
     /* ... and the caches of each layer: keys, values, and what else a family has; null: rows are
      * whole sequences */
     const int32_t (*caches)[HR_CACHES_MAX];
-    bool separate;  /* document mask: packed documents do not attend to each other */
-    int32_t begins; /* int32 [rows], position where the document of each row begins */
+    bool separate;    /* document mask: packed documents do not attend to each other */
+    bool splits_rope; /* the table of RoPE is two (ops/rope) */
+    int32_t begins;   /* int32 [rows], position where the document of each row begins */
     hr_step late[HR_LATE_MAX];
     int32_t late_count;
     hr_status status;

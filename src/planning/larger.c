@@ -60,7 +60,8 @@ static const hr_device_facts *smallest(const looking *l, const hr_device_facts *
 void hr_larger_find(const hr_device_choice *device, const hr_config *config, hr_memory *memory,
                     hr_admission *admission)
 {
-    if (!device) return;
+    /* With a smaller budget no other device helps. */
+    if (!device || config->memory.budget != hr_device_budget(device)) return;
     hr_plan_device *there = &admission->answer.device;
     const looking l = { .config = config,
                         .memory = memory,

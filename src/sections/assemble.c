@@ -326,7 +326,8 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     build_fetch(&a);
     build_step(&a, region);
     build_update(&a);
-    build_evaluation(&a, evaluation_sequences);
+    /* A recipe without data may still get some. */
+    if (config->data.valid[0] || !config->data.train[0]) build_evaluation(&a, evaluation_sequences);
     if (config->train.sample_tokens) build_sample(&a);
     build_save(&a);
     status = hr_assembly_end(&a, err);

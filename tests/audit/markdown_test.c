@@ -106,6 +106,9 @@ static void what_only_looks_like_a_product_is_left(void **state)
     has_none("N \xc3\x97 4096 \xc3\x97 2 bytes = 8 GB", 1);
     has_none("8M vectors \xc3\x97 1024-dim \xc3\x97 4 bytes = 32 GB raw", 1);
     has_none("405B parameters and T = 1,048,576", 1);
+    has_none("llama 12 x 768 at T=1024 is fast", 0);
+    has_none("the layer is 12 x 64 with V = 50257", 0);
+    has_claim("12 x 768 = 9216 and T=1024", "9216", HR_VERDICT_TRUE, 9216);
     has_none("128 + 72 = 200 bytes", 0);
     has_claim("314B params \xc3\x97 2 bytes/param = 628 GB", "628 GB", HR_VERDICT_TRUE, 628e9);
     has_claim("4,096 * 24 KB ~= 98 MB", "~ 98 MB", HR_VERDICT_TRUE, 98304000);

@@ -220,7 +220,8 @@ static void a_command_allows_as_many_changes_as_there_are(void **state)
     static const char words[] =
         "model.norm_eps=2e-5 model.rope_theta=20000 model.rotary_fraction=0.5 model.dropout=0.1 "
         "model.parallel_residual=false train.batch=2 train.seed=7 train.eval_every=2 "
-        "train.schedule.warmup_steps=1 train.z_loss=0.1 train.checkpoint_every=2 train.optimizer.lr=0.1 "
+        "train.schedule.warmup_steps=1 train.z_loss=0.1 train.checkpoint_every=2 "
+        "train.optimizer.lr=0.1 "
         "train.optimizer.beta1=0.8 train.optimizer.beta2=0.9 train.optimizer.eps=1e-7 "
         "train.optimizer.weight_decay=0.2 train.optimizer.clip=2 train.schedule.kind=constant";
     (void)state;

@@ -74,6 +74,11 @@ static void a_plan_for_a_device_names_it(void **state)
 {
     (void)state;
     put_recipes();
+    /* The budget is the limit: no larger device helps. */
+    assert_int_equal(run("plan recipe.yaml --device rtx-4060 --budget 1MiB --json"), HR_NO_FIT);
+    json_t *refused = out_json();
+    assert_null(json_object_get(member(refused, "device"), "larger"));
+    json_decref(refused);
     assert_int_equal(run("plan recipe.yaml --device rtx-4060,host=64GiB,disk=1TiB --json"), HR_OK);
     json_t *answer = out_json();
     json_t *device = member(answer, "device");

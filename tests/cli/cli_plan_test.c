@@ -468,6 +468,16 @@ static void a_pattern_says_how_much_it_skips(void **state)
     json_decref(plan);
 }
 
+static void without_text_for_it_no_evaluation_is_planned(void **state)
+{
+    (void)state;
+    put_tiny_and_text();
+    assert_int_equal(run("plan tiny.yaml data.train=text.txt"), HR_OK);
+    assert_null(strstr(out, "on data.valid"));
+    assert_int_equal(run("plan tiny.yaml data.train=text.txt data.valid=5%%"), HR_OK);
+    assert_non_null(strstr(out, "on data.valid"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +486,7 @@ int main(void)
         IN_A_FOLDER(the_smallest_plan_fits_and_a_page_less_does_not),
         IN_A_FOLDER(queries_print_text_and_json),
         IN_A_FOLDER(tables_are_aligned_and_within_104_columns),
+        IN_A_FOLDER(without_text_for_it_no_evaluation_is_planned),
         IN_A_FOLDER(a_deprecated_key_name_is_accepted_with_a_warning),
         IN_A_FOLDER(a_plan_in_json_has_its_parts_and_bounds),
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),

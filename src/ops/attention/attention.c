@@ -98,10 +98,25 @@ int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t
     return o;
 }
 
-/* The branch that a step of attention is of gates whose backward step is made: the step, and the
- * number of the branch. Null: its output goes elsewhere. */
-static const hr_step *gates_of(const hr_program *program, int32_t o, int32_t *branch)
+/* Whether gates of the layer read what step `index` computes. */
+static bool has_gates(const hr_program *program, int32_t index)
 {
+    const hr_step *step = &program->steps[index];
+    for (int32_t s = index + 1; s < program->step_count; s++) {
+        const hr_step *next = &program->steps[s];
+        if (next->layer != step->layer) return false;
+        for (int32_t i = 0; i < HR_IN_MAX && next->op == HR_OP_gates; i++)
+            if (next->in[i] == step->out[0]) return true;
+    }
+    return false;
+}
+
+/* The branch that step `index` is of gates whose backward step is made: the step, and the number of
+ * the branch. Null: its output goes elsewhere. */
+static const hr_step *gates_of(const hr_program *program, int32_t index, int32_t *branch)
+{
+    const int32_t o = program->steps[index].out[0];
+    if (!has_gates(program, index)) return NULL;
     for (int32_t s = program->step_count - 1; s >= 0; s--)
         for (int32_t b = 0; b < HR_GATES_MOST && program->steps[s].op == HR_OP_gates_bwd; b++) {
             *branch = b;
@@ -133,7 +148,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
         made->out[i] = d_in[i];
     }
     int32_t branch;
-    const hr_step *gates = gates_of(derive->builder->program, step.out[0], &branch);
+    const hr_step *gates = gates_of(derive->builder->program, index, &branch);
     ((hr_attention_attr *)made->attr)->has_dots = gates != NULL;
     made->in[3] = gates ? gates->out[HR_GATES_DOTS + branch] : step.out[0];
     made->in[4] = d_o;

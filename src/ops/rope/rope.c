@@ -18,15 +18,8 @@ int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, doub
                                          attr.split ? 2 * doubles : T, rotary, HR_NONE);
     hr_step *step = hr_build_step(builder, HR_OP_rope_table, &attr, sizeof attr);
     step->out[0] = table;
+    builder->splits_rope = attr.split;
     return table;
-}
-
-static bool is_split(const hr_program *program, int32_t table)
-{
-    for (int32_t s = 0; s < program->step_count; s++)
-        if (program->steps[s].op == HR_OP_rope_table && program->steps[s].out[0] == table)
-            return ((const hr_rope_attr *)program->steps[s].attr)->split;
-    return false;
 }
 
 int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t table,
@@ -35,7 +28,7 @@ int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t 
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     attr.width = builder->program->tensors[x].dims[1];
     attr.T = builder->T;
-    attr.split = is_split(builder->program, table);
+    attr.split = builder->splits_rope;
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.width);
     hr_step *step = hr_build_step(builder, HR_OP_rope, &attr, sizeof attr);
     step->in[0] = x;
