@@ -112,10 +112,10 @@ static void take(hr_config *config, int32_t master, int32_t moment)
     config->train.state.moments = moment;
 }
 
-/* Whether any plan of a recipe fits. Not inlined, as in plan.c. */
+/* Whether any plan of a recipe fits, and the bytes of its smallest. Not inlined, as in plan.c. */
 static __attribute__((noinline)) hr_status is_fit(const hr_config *given,
                                                   const hr_plan_outputs *outputs, bool *fits,
-                                                  hr_error *err)
+                                                  int64_t *least, hr_error *err)
 {
     hr_memory memory = { 0 };
     hr_admission admission = { .progress = outputs->progress };
@@ -131,6 +131,7 @@ static __attribute__((noinline)) hr_status is_fit(const hr_config *given,
         status = hr_admit_stages(&machine, config, &admission, &set, err);
     else if (status == HR_OK) status = hr_admit_any(&machine, config, NULL, &admission, err);
     *fits = status == HR_OK && admission.answer.fits && !hr_admit_exceeds_file(&admission);
+    *least = admission.answer.minimum_bytes ? admission.answer.minimum_bytes : INT64_MAX;
     hr_memory_close(&memory);
     return status == HR_NO_FIT ? HR_OK : status;
 }
@@ -183,7 +184,7 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *given,
     }
     hr_config tried;
     const int32_t count = list(config, &tried, found);
-    int32_t at = 0;
+    int32_t at = 0, smallest = count - 1;
     if (!count) { /* no choice is the reason: say what is */
         if (config->train.state.master == HR_MASTERS_AUTO)
             config->train.state.master = HR_MASTERS_FP32;
@@ -191,11 +192,13 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *given,
             config->train.state.moments = HR_MOMENTS_FP32;
         return hr_config_check(config, err);
     }
-    for (; at < count && !fits; at += !fits) {
+    for (int64_t least = INT64_MAX, bytes; at < count && !fits; at += !fits) {
         take(config, found[at].master, found[at].moments);
-        status = is_fit(config, &outputs, &fits, err);
+        status = is_fit(config, &outputs, &fits, &bytes, err);
         if (status != HR_OK) return status;
+        if (bytes < least) smallest = at, least = bytes;
     }
+    if (!fits) take(config, found[smallest].master, found[smallest].moments);
     if (!fits) snprintf(why, sizeof why, "the smallest of %d allowed, none of which fits", count);
     else
         snprintf(why, sizeof why, "number %d of %d allowed, the first that fits%s", at + 1, count,

@@ -149,10 +149,14 @@ static void formats_are_chosen_by_what_fits(void **state)
     assert_non_null(strstr(err, "train.state.master=fp32 train.state.moments=int8: number 1 of 2 "
                                 "allowed, the first that fits; loss "));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(run("plan %s memory.allow=%s --budget 1MiB", recipe_auto, cases[i].allow),
+        assert_int_equal(run("plan %s model.d_ff=100000 memory.allow=%s --budget 1MiB", recipe_auto,
+                             cases[i].allow),
                          HR_NO_FIT);
         assert_non_null(strstr(err, cases[i].chosen));
     }
+    /* Planning needs most of this one, and least with fp32. */
+    assert_int_equal(run("plan %s memory.allow='int8 none' --budget 1MiB", recipe_auto), HR_NO_FIT);
+    assert_non_null(strstr(err, "train.state.master=fp32 train.state.moments=fp32: the smallest"));
     assert_int_equal(run("plan %s memory.allow=int9", recipe_auto), HR_USAGE);
     assert_non_null(strstr(err, "memory.allow takes formats of train.state: "));
     assert_int_equal(run("plan %s --grid train.batch=2,4", recipe_auto), HR_USAGE);
