@@ -492,8 +492,8 @@ const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES])
     case HR_KEY_BOOL: snprintf(text, HR_TAKES_BYTES, "true or false"); break;
     case HR_KEY_BYTES:
         snprintf(text, HR_TAKES_BYTES,
-                 "size up to %.0f PiB, such as 700MiB, 733MB or plain bytes%s%s",
-                 key->high / 0x1p50, or_word, zero);
+                 "size up to %.0f TiB, such as 700MiB, 733MB or plain bytes%s%s",
+                 key->high / 0x1p40, or_word, zero);
         break;
     default: snprintf(text, HR_TAKES_BYTES, "string");
     }

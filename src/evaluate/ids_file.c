@@ -63,6 +63,16 @@ hr_status hr_ids_file_add(void *context, const uint32_t *more, int64_t count, hr
     return HR_OK;
 }
 
+hr_status hr_ids_file_cut(hr_ids_file *ids, int64_t count, hr_error *err)
+{
+    const hr_status status = hr_ids_file_flush(ids, err);
+    if (status != HR_OK) return status;
+    if (lseek(ids->file, count * (int64_t)sizeof *ids->held, SEEK_SET) < 0)
+        return fail_file(ids, errno, err);
+    ids->count = count;
+    return HR_OK;
+}
+
 hr_status hr_ids_file_read(const hr_ids_file *ids, int64_t first, int64_t count, int32_t *out,
                            hr_error *err)
 {

@@ -28,6 +28,9 @@ HR_MUST_CHECK hr_status hr_ids_file_add(void *ids, const uint32_t *more, int64_t
 /* Flushes the buffer; call it before reading. */
 HR_MUST_CHECK hr_status hr_ids_file_flush(hr_ids_file *ids, hr_error *err);
 
+/* Removes all but the first `count` ids. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_ids_file_cut(hr_ids_file *ids, int64_t count, hr_error *err);
+
 /* Reads ids [first, first + count), which must exist. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_ids_file_read(const hr_ids_file *ids, int64_t first, int64_t count,
                                          int32_t *out, hr_error *err);

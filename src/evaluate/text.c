@@ -64,8 +64,9 @@ bool hr_evaluate_is_plain(const char *text)
 typedef struct {
     hr_sequences *source;
     hr_tokens *tokens;
-    int64_t document_end; /* token id; -1: none */
-    bool began, ended;    /* the document has text; an earlier one has */
+    int64_t document_end;             /* token id; -1: none */
+    bool began, ended;                /* the document has text; an earlier one has */
+    int64_t ids, targets, text_bytes; /* before the document */
     hr_error *err;
 } reading;
 
@@ -88,6 +89,16 @@ static hr_status add_bytes(const reading *r, const hr_piece *piece)
     return status;
 }
 
+/* Takes back what was read of a document. */
+static hr_status discard(reading *r)
+{
+    r->began = false;
+    r->source->targets = r->targets;
+    r->source->text_bytes = r->text_bytes;
+    if (r->tokens) hr_tokens_discard(r->tokens);
+    return hr_ids_file_cut(&r->source->ids, r->ids, r->err);
+}
+
 /* Special tokens that a tokenizer adds around a text are added only around the first segment.
  * Between documents is the id that ends documents, as in training; empty ones are ignored. */
 static hr_status add_piece(reading *r, const hr_piece *piece)
@@ -95,11 +106,15 @@ static hr_status add_piece(reading *r, const hr_piece *piece)
     hr_sequences *source = r->source;
     const uint32_t end = (uint32_t)r->document_end;
     hr_status status = HR_OK;
+    if (piece->discard) return discard(r);
     if (piece->begins) {
         r->ended |= r->began;
         r->began = false;
+        r->ids = source->ids.count;
+        r->targets = source->targets;
+        r->text_bytes = source->text_bytes;
     }
-    if (!r->began && !piece->count) return HR_OK;
+    if (!r->began && !piece->count && (piece->ends || !piece->segment_ends)) return HR_OK;
     if (!r->began && r->ended && r->document_end >= 0) {
         source->masked = false;
         status = hr_sequences_add(source, &end, 1, r->err);

@@ -199,6 +199,25 @@ static void a_temporary_file_that_cannot_be_written_is_named_with_its_folder(voi
     assert_string_equal(err, sentence);
 }
 
+/* What has been read of a line that turns out to be bad is taken back. */
+static void a_bad_line_that_is_skipped_leaves_nothing(void **state)
+{
+    enum { LONG = 9 << 20 }; /* more than is held of a line */
+    (void)state;
+    require_program();
+    put_model();
+    FILE *file = fopen("bad.jsonl", "w");
+    fputs("{\"text\": \"one\"}\n{\"text\": \"", file);
+    for (int i = 0; i < LONG; i++) fputc('a' + i % 26, file);
+    fputs("\\ud800\"}\n{\"text\": \"two\"}\n", file);
+    assert_int_equal(fclose(file), 0);
+    put("good.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+    assert_int_equal(run("eval m --file good.jsonl --per-token good.ids"), HR_OK);
+    assert_int_equal(run("eval m --file bad.jsonl data.bad_lines=skip --per-token bad.ids"), HR_OK);
+    assert_non_null(strstr(out, "1 bad line"));
+    assert_int_equal(system("diff good.ids bad.ids"), 0);
+}
+
 static void a_named_corpus_is_found(void **state)
 {
     (void)state;
@@ -238,6 +257,7 @@ int main(void)
         IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
         IN_A_FOLDER(unreadable_input_is_refused_and_nothing_is_overwritten),
         IN_A_FOLDER(keys_of_the_data_section_say_how_a_text_is_read),
+        IN_A_FOLDER(a_bad_line_that_is_skipped_leaves_nothing),
         IN_A_FOLDER(a_named_corpus_is_found),
         IN_A_FOLDER(what_is_no_number_is_null),
         IN_A_FOLDER(a_temporary_file_that_cannot_be_written_is_named_with_its_folder),

@@ -386,7 +386,7 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
           "model.n_heads 3 does not divide model.d_model 16; the nearest that does is 2" },
         { "plan tiny.yaml --budget 0", "--budget 0 is zero; give a size such as 700MiB, or none" },
         { "plan tiny.yaml --budget lots",
-          "memory.budget takes a size up to 8 PiB, such as 700MiB, 733MB or plain "
+          "memory.budget takes a size up to 8192 TiB, such as 700MiB, 733MB or plain "
           "bytes, or none; got \"lots\"" },
     };
     put("tiny.yaml", tiny);

@@ -330,7 +330,7 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
         { "model.parallel_residual", "yes",
           "model.parallel_residual takes true or false; got \"yes\"" },
         { "memory.budget", "700M",
-          "memory.budget takes a size up to 8 PiB, such as 700MiB, 733MB or plain "
+          "memory.budget takes a size up to 8192 TiB, such as 700MiB, 733MB or plain "
           "bytes, or none; got \"700M\"" },
         { "data.train", "two\nlines",
           "data.train takes no control characters, and byte 3 of \"two?lines\" is one, the end of "
