@@ -127,6 +127,20 @@ static void show_working(void *context, const char *work, int64_t done, int64_t 
     hr_cli_show_work(&s->progress, &s->work, work, done, total);
 }
 
+/* The file of a corpus, or the text as it is. Not inlined: the stack is planned. */
+static __attribute__((noinline)) const char *find_corpus(const char *text)
+{
+    static char found[HR_PATH_BYTES];
+    hr_config *config = hr_config_new();
+    if (config && hr_config_set(config, "data.valid", text, NULL) == HR_OK) {
+        hr_cli_find_corpora(config);
+        snprintf(found, sizeof found, "%s", hr_config_text(config, "data.valid"));
+        text = found;
+    }
+    hr_config_free(config);
+    return text;
+}
+
 int hr_cli_eval(const hr_cli_arguments *arguments)
 {
     hr_infer_request model;
@@ -142,16 +156,9 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
                                     .scratch = getenv("TMPDIR") };
     hr_evaluate_result result;
     hr_error err;
-    hr_config *named = request.text ? hr_config_new() : NULL;
-    if (named && hr_config_set(named, "data.valid", request.text, NULL) == HR_OK) {
-        hr_cli_find_corpora(named);
-        request.text = hr_config_text(named, "data.valid");
-    }
+    if (request.text) request.text = find_corpus(request.text);
     hr_status status = read_request(arguments, &model, &request, &err);
-    if (status != HR_OK) {
-        hr_config_free(named);
-        return hr_cli_fail(&err);
-    }
+    if (status != HR_OK) return hr_cli_fail(&err);
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     model.working = show_working;
     model.working_context = &s;
@@ -161,6 +168,5 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     if (status != HR_OK) code = hr_cli_fail(&err);
     else if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);
-    hr_config_free(named);
     return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }
