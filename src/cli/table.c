@@ -185,8 +185,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_SPECIAL] = { "special", "TEXT", "special token; these get the first ids",
                             SPECIALS_MAX },
     [HR_OPTION_MAX_TOKEN_LENGTH] = { "max-token-length", "N",
-                                     "tokens of fewer than N characters, or of two (default: no "
-                                     "limit)" },
+                                     "longest token: fewer than N characters, at least 2 "
+                                     "(default: no limit)" },
     [HR_OPTION_PATTERN] = { "pattern", "NAME",
                             "pre-tokenizer: gpt2, cl100k, qwen, o200k, super, super-paper or a "
                             "regular expression (default gpt2; with --transition super)" },

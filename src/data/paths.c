@@ -54,6 +54,7 @@ static bool is_inside(const char *path, const char *folder)
     snprintf(start, sizeof start, "%s", path);
     while (!realpath(start, place)) {
         char *slash = strrchr(start, '/');
+        if (!strcmp(start, "/") || !strcmp(start, ".")) return false;
         if (slash && slash > start) *slash = 0;
         else strcpy(start, slash ? "/" : ".");
     }

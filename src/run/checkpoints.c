@@ -114,7 +114,7 @@ static hr_status read_recipe(const listing *l, char *const *overrides, int32_t c
     if (status == HR_OK) status = hr_config_read(config, path, err);
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         if (strncmp(overrides[i], "train.keep_", strlen("train.keep_")) != 0)
-            return hr_fail(err, HR_USAGE, "%.60s: prune takes the train.keep_* keys alone",
+            return hr_fail(err, HR_USAGE, "%.60s: prune takes only the train.keep_* keys",
                            overrides[i]);
         status = hr_config_set_word(config, overrides[i], err);
     }

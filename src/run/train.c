@@ -595,6 +595,7 @@ hr_status hr_train_observed(const hr_config *config, const hr_train_options *opt
     hr_memory memory = { 0 };
     *result = (hr_train_result){ .valid_loss = NAN };
     hr_status status = hr_paths_check(config, options->metrics, err);
+    if (status == HR_OK) status = hr_log_check_metrics(config->train.out, options->metrics, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK) status = train_in(&memory, config, options, observer, result, err);
     result->plan.stages = NULL; /* they end with the memory */

@@ -47,6 +47,18 @@ static hr_status open_folder(hr_log *log, const char *out, const hr_run_state *f
                                buffer, err);
 }
 
+hr_status hr_log_check_metrics(const char *out, const char *metrics, hr_error *err)
+{
+    char own[HR_PATH_BYTES + 32];
+    if (!metrics || !hr_metrics_has_save(metrics)) return HR_OK;
+    if (*out) {
+        const hr_status status = hr_path_join(out, hr_log_name, own, sizeof own, err);
+        if (status != HR_OK || hr_file_is_one(own, metrics)) return status;
+    }
+    return hr_fail(err, HR_USAGE, "--metrics %s: is the log of another run; give another file",
+                   metrics);
+}
+
 hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *out,
                       const char *metrics, const hr_run_state *from, hr_region *region,
                       hr_error *err)
@@ -58,11 +70,6 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     log->log = log->metrics = (hr_metrics){ .fd = -1, .line = line };
     log->board = (hr_tensorboard){ .fd = -1 };
     hr_status status = *out ? open_folder(log, out, from, buffer, err) : HR_OK;
-    const bool begins = metrics && !(from && from->metrics_bytes);
-    if (status == HR_OK && begins && hr_metrics_has_save(metrics) &&
-        !(*out && hr_file_is_one(log->path, metrics)))
-        status = hr_fail(err, HR_USAGE,
-                         "--metrics %s: is the log of another run; give another file", metrics);
     if (status == HR_OK && metrics)
         status = open_lines(&log->metrics, metrics, from ? from->metrics_bytes : 0, events, err);
     if (status == HR_OK && hr_metrics_are_one(&log->log, &log->metrics))

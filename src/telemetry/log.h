@@ -27,6 +27,9 @@ extern const char hr_log_name[]; /* the log in train.out */
 /* Bytes of the region that a log takes. Pure. */
 int64_t hr_log_bytes(void);
 
+/* Refuses a file of metrics that is the log of another run with --out; null: none. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_log_check_metrics(const char *out, const char *metrics, hr_error *err);
+
 /* Places a log in the region and opens its files.
  *
  *   out      train.out; empty: none

@@ -55,7 +55,7 @@ static void the_newest_the_best_and_periodic_checkpoints_are_kept(void **state)
     assert_non_null(strstr(line, "best"));
     assert_null(strstr(strstr(out, "best") + 1, "best")); /* only one is marked best */
     assert_int_equal(run("checkpoint prune run train.steps=1"), HR_USAGE);
-    assert_string_equal(err, "headroom: train.steps=1: prune takes the train.keep_* keys alone\n");
+    assert_string_equal(err, "headroom: train.steps=1: prune takes only the train.keep_* keys\n");
     assert_int_equal(run("checkpoint prune run train.keep_best=false"), HR_OK);
     assert_string_equal(steps_kept(), "12 ");
     assert_int_equal(run("checkpoint verify run --json"), HR_OK);

@@ -223,9 +223,8 @@ static void the_log_of_another_run_is_no_file_of_metrics(void **state)
     prepare("true");
     assert_int_equal(run("%s other", train), HR_OK);
     shell("rm -rf kept && cp -a other kept");
-    assert_int_equal(run("train tiny.yaml data.train=text.txt data.cache=c --metrics "
-                         "other/metrics.jsonl"),
-                     HR_USAGE);
+    assert_int_equal(run("%s new --metrics other/metrics.jsonl", train), HR_USAGE);
+    assert_int_equal(access("new", F_OK), -1);
     assert_string_equal(err, "headroom: --metrics other/metrics.jsonl: is the log of another run; "
                              "give another file\n");
     shell("diff -r other kept");
