@@ -2,6 +2,7 @@
 /* admission/admit.c - searches within the arena limit for what each kind of admission asks for. */
 #include "admission/admit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "admission/answer.h"
@@ -355,7 +356,7 @@ static hr_status admit_placed(hr_trial *t, aims aim, hr_error *err)
     hr_status status = hr_trial_prepare(t, aim == FASTEST, err);
     if (status == HR_OK) status = search(t, aim, err);
     hr_trial_close_search(t);
-    answer->file_bytes = a->compiled.plan.spaces[HR_SPACE_FILE].bytes;
+    answer->file_bytes = hr_space_file_size(a->compiled.plan.spaces[HR_SPACE_FILE].bytes);
     if (t->machine->device) hr_answer_describe_device(t->machine->device, &answer->device);
     if (hr_admit_exceeds_file(a)) answer->fits = false;
     if (status != HR_OK || aim == LEAST || aim == WHETHER) return status;
@@ -383,7 +384,7 @@ static void begin(hr_admission *admission, const hr_config *config)
     admission->progress = progress;
 }
 
-/* Admits a recipe with weights in another place. */
+/* Admits another recipe in place of the one that was begun. */
 static hr_status admit_again(hr_trial *t, const hr_trial *begun, const hr_config *config,
                              hr_place weights, aims aim, hr_error *err)
 {
@@ -438,26 +439,47 @@ static __attribute__((noinline)) hr_status admit_either(hr_trial *t, aims aim, h
     return admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
 }
 
+/* With memory.spill=auto, a file above memory.file_budget is left out. */
+static __attribute__((noinline)) hr_status admit_within_file(hr_trial *t, aims aim, hr_error *err)
+{
+    const hr_trial begun = *t;
+    hr_config config = t->admission->config;
+    const hr_status status = admit_placed(t, aim, err);
+    if ((status != HR_OK && status != HR_NO_FIT) || !hr_admit_exceeds_file(t->admission))
+        return status;
+    config.memory.spill = HR_SPILL_NO;
+    return admit_again(t, &begun, &config, config.memory.weights, aim, err);
+}
+
 static hr_status admit(hr_trial *t, aims aim, hr_error *err)
 {
-    const bool either = t->admission->config.memory.weights == HR_PLACE_AUTO;
-    return either ? admit_either(t, aim, err) : admit_placed(t, aim, err);
+    const hr_config *config = &t->admission->config;
+    if (config->memory.weights == HR_PLACE_AUTO) return admit_either(t, aim, err);
+    const bool limited = config->memory.spill == HR_SPILL_AUTO && config->memory.file_budget &&
+                         !*config->memory.strategy && !t->admission->share;
+    return limited ? admit_within_file(t, aim, err) : admit_placed(t, aim, err);
 }
 
 hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
 {
-    char needed[64], there[64];
+    char needed[2][64], there[2][64], besides[192] = "";
+    const hr_plan_answer *answer = &admission->answer;
     const int64_t budget = admission->config.memory.file_budget;
-    const bool disk = budget == admission->answer.device.disk_bytes; /* of --device */
+    const bool disk = budget == answer->device.disk_bytes; /* of --device */
+    if (answer->minimum_bytes > answer->available_bytes)
+        snprintf(besides, sizeof besides,
+                 "; besides, the process needs at least %s, and there are %s",
+                 hr_bytes_print(answer->minimum_bytes, needed[1]),
+                 hr_bytes_print(answer->available_bytes, there[1]));
+    else
+        snprintf(besides, sizeof besides, ", or keep them in memory, which takes more, with %s",
+                 admission->config.memory.spill == HR_SPILL_NO ? "memory.moments=host"
+                                                               : "memory.spill=no");
     return hr_fail(
-        err, HR_NO_FIT,
-        "the %s need a file of %s, %s is %s; type %s=%lld, or keep them in memory with "
-        "%s",
-        hr_config_file_holds(&admission->config),
-        hr_bytes_print(admission->answer.file_bytes, needed),
-        disk ? "disk= of the device" : "memory.file_budget", hr_bytes_print(budget, there),
-        disk ? "disk" : "memory.file_budget", (long long)admission->answer.file_bytes,
-        admission->config.memory.spill == HR_SPILL_NO ? "memory.moments=host" : "memory.spill=no");
+        err, HR_NO_FIT, "the %s need a file of %s, %s is %s; type %s=%lld%s",
+        hr_config_file_holds(&admission->config), hr_bytes_print(answer->file_bytes, needed[0]),
+        disk ? "disk= of the device" : "memory.file_budget", hr_bytes_print(budget, there[0]),
+        disk ? "disk" : "memory.file_budget", (long long)answer->file_bytes, besides);
 }
 
 hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config, bool thorough,

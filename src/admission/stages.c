@@ -244,7 +244,7 @@ hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *
         status = hr_stage_set_compile(set, worst, a, err);
         if (status == HR_OK) status = hr_stage_set_account(machine, set, false, a, err);
         a->answer = set->answer;
-        a->answer.file_bytes = set->file_bytes;
+        a->answer.file_bytes = hr_space_file_size(set->file_bytes);
     }
     a->answer.stages = set->plans;
     a->answer.stage_count = set->list.count;

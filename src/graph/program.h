@@ -367,6 +367,12 @@ static inline int64_t hr_program_align(const hr_program *program, hr_space space
     return hr_space_align(program->in_blocks ? HR_SPACE_FILE : space);
 }
 
+/* Bytes of the file of a run that has so many bytes of values; 0: none. A header comes first. */
+static inline int64_t hr_space_file_size(int64_t bytes)
+{
+    return bytes ? hr_space_align(HR_SPACE_FILE) + bytes : 0;
+}
+
 /* Bytes of one tensor, without rounding. */
 int64_t hr_tensor_bytes(const hr_tensor *tensor);
 

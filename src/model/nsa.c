@@ -96,22 +96,33 @@ hr_status hr_nsa_check(const hr_config *config, hr_error *err)
                        "model.attention.nsa.compress_stride %lld must divide compress_block %lld "
                        "and select_block %lld; the nearest below it that does is %lld",
                        (long long)stride, (long long)length, (long long)block, (long long)whole);
-    if (first + local > count || local < 1)
-        return hr_fail(err, HR_USAGE,
-                       "model.attention.nsa.select_count %lld has room for select_first %lld and "
-                       "select_local %lld, which is at least 1",
-                       (long long)count, (long long)first, (long long)local);
+    if (first + local > count)
+        return hr_fail(
+            err, HR_USAGE,
+            "model.attention.nsa.select_count %lld has no room for select_first %lld and "
+            "select_local %lld: use select_count %lld or more",
+            (long long)count, (long long)first, (long long)local, (long long)(first + local));
     return HR_OK;
 }
 
 hr_status hr_nsa_check_length(const hr_config *config, hr_error *err)
 {
-    const int64_t length = config->model.attention.nsa.compress_block, T = config->train.seq_len;
-    if (!hr_nsa_is_on(config) || T >= length) return HR_OK;
-    return hr_fail(err, HR_USAGE,
-                   "train.seq_len %lld is below model.attention.nsa.compress_block %lld: no token "
-                   "would be compressed",
-                   (long long)T, (long long)length);
+    const int64_t length = config->model.attention.nsa.compress_block,
+                  block = config->model.attention.nsa.select_block, T = config->train.seq_len;
+    const int64_t blocks = (T + block - 1) / block, most = HR_ATTENTION_NO_BLOCK;
+    if (!hr_nsa_is_on(config)) return HR_OK;
+    if (T < length)
+        return hr_fail(err, HR_USAGE,
+                       "train.seq_len %lld is below model.attention.nsa.compress_block %lld: no "
+                       "group of tokens would be whole; use train.seq_len %lld or more",
+                       (long long)T, (long long)length, (long long)length);
+    if (blocks <= most) return HR_OK;
+    return hr_fail(
+        err, HR_USAGE,
+        "train.seq_len %lld has %lld blocks of model.attention.nsa.select_block %lld, at "
+        "most %lld can be chosen from: use train.seq_len %lld or less, or larger blocks",
+        (long long)T, (long long)blocks, (long long)block, (long long)most,
+        (long long)(most * block));
 }
 
 /* ---- weights */

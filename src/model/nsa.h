@@ -44,7 +44,7 @@ bool hr_nsa_compresses(const hr_config *config);
 HR_MUST_CHECK hr_status hr_nsa_check(const hr_config *config, hr_error *err);
 
 /* The same of the length of training. A trained model takes shorter texts.
- * Errors   USAGE  nothing would be compressed. */
+ * Errors   USAGE  no group is whole, or there are too many blocks. */
 HR_MUST_CHECK hr_status hr_nsa_check_length(const hr_config *config, hr_error *err);
 
 /* The names and shapes of the weights, [HR_NSA_WEIGHTS]; what the recipe lacks has no name. */

@@ -199,7 +199,10 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *given,
         if (bytes < least) smallest = at, least = bytes;
     }
     if (!fits) take(config, found[smallest].master, found[smallest].moments);
-    if (!fits) snprintf(why, sizeof why, "the smallest of %d allowed, none of which fits", count);
+    if (!fits)
+        snprintf(why, sizeof why,
+                 "the smallest of %d allowed, none of which fits; changes are planned with these",
+                 count);
     else
         snprintf(why, sizeof why, "number %d of %d allowed, the first that fits%s", at + 1, count,
                  found[at].exact ? "; it trains as with fp32 states" : "");

@@ -166,6 +166,10 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->shard_bytes = shard_bytes(config);
     disk->moments_bytes = moments_bytes(program);
     disk->spilled_bytes = file_bytes - disk->moments_bytes;
+    if (hr_space_file_size(disk->moments_bytes) == file_bytes) {
+        disk->moments_bytes = file_bytes;
+        disk->spilled_bytes = 0;
+    }
     disk->base_bytes = base_bytes(program);
     int64_t all;
     if (!hr_checked_mul(disk->checkpoints, disk->checkpoint_bytes, &all)) all = INT64_MAX / 2;

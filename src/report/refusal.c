@@ -133,16 +133,18 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
     if (!count) hr_put(writer, "  no other change was found\n");
 }
 
-/* Changes that are not enough alone. */
+/* Changes that are not enough alone, and those that the search did not come to. */
 static void put_partial(hr_writer *writer, const hr_style *style, const hr_plan_details *details)
 {
     change_row rows[HR_PLAN_CHANGES_MOST];
-    if (!details->partial_count && !*details->untried) return;
     for (int32_t i = 0; i < details->partial_count; i++) rows[i] = row_of(&details->partial[i]);
-    hr_put(writer, "\n%schanges that are not enough alone%s\n", style->title, style->plain);
-    if (details->partial_count) put_table(writer, rows, details->partial_count);
+    if (details->partial_count) {
+        hr_put(writer, "\n%schanges that are not enough alone%s\n", style->title, style->plain);
+        put_table(writer, rows, details->partial_count);
+    }
     if (*details->untried)
-        hr_put(writer, "  not planned in full, at the limit of work: %s\n", details->untried);
+        hr_put(writer, "\n%schanges that were not planned%s, or not in full, and may fit\n  %s\n",
+               style->title, style->plain, details->untried);
 }
 
 /* What the smallest plan does already. */

@@ -56,10 +56,18 @@ void hr_file_space_clear(const hr_config *config)
     (void)leftover_bytes(config, true);
 }
 
-/* Additional bytes for the file with its header. */
+/* Additional bytes for the file. */
 static int64_t needed_bytes(const hr_config *config, int64_t bytes)
 {
-    return hr_max(0, HR_BLOCK_BYTES + bytes - leftover_bytes(config, false));
+    return hr_max(0, bytes - leftover_bytes(config, false));
+}
+
+hr_status hr_file_space_find(const hr_config *config, hr_error *err)
+{
+    const bool has_file = config->memory.moments == HR_PLACE_FILE ||
+                          config->memory.spill == HR_SPILL_AUTO;
+    return has_file && *config->memory.file_dir ? hr_directory_find(config->memory.file_dir, err)
+                                                : HR_OK;
 }
 
 hr_status hr_file_space_check(const hr_config *config, const hr_train_events *events, int64_t bytes,
@@ -79,8 +87,6 @@ hr_status hr_file_space_check(const hr_config *config, const hr_train_events *ev
         return hr_fail(err, HR_USAGE,
                        "%s needs a directory for the file: give --out DIR or memory.file_dir=DIR",
                        moments ? "memory.moments=file" : "memory.spill=auto");
-    const hr_status status = hr_directory_find(directory, err);
-    if (status != HR_OK) return status;
     const int64_t available = hr_file_free_bytes(directory), needed = needed_bytes(config, bytes);
     if (available < 0 || needed <= available) return HR_OK;
     return hr_fail(err, HR_NO_FIT,

@@ -11,6 +11,10 @@ enum { HR_FILE_SPACE_NAME_BYTES = 32 };
 /* memory.file_dir, or train.out without it; empty: neither is given. */
 const char *hr_file_space_directory(const hr_config *config);
 
+/* Checks that memory.file_dir, if the recipe gives it to a file, is a directory.
+ * Errors   USAGE  it is not. */
+HR_MUST_CHECK hr_status hr_file_space_find(const hr_config *config, hr_error *err);
+
 /* Sets the name of the file. In memory.file_dir, which several runs may use, it depends on the
  * folder of the run, so that a resumed run replaces the file of a killed one; without a folder, on
  * the process. */
@@ -18,7 +22,7 @@ void hr_file_space_name(const hr_config *config, char name[HR_FILE_SPACE_NAME_BY
 
 /* Checks the place of the file before texts are read. Creates nothing.
  *
- *   bytes  of the file's data in the plan; 0: no file, which is reported if the recipe asks for one
+ *   bytes  of the file in the plan; 0: no file, which is reported if the recipe asks for one
  *
  * Errors   USAGE   there is no directory for the file
  *          NO_FIT  memory.file_dir has no room. The file of a killed run counts as free space: the

@@ -142,6 +142,7 @@ static bool starts_anew(hr_trainer *trainer, hr_kept kept)
     if (!may_start(trainer, state)) return false;
     snprintf(line, sizeof line, "the checkpoint has no %s: %s starts at %s", state->file,
              state->name, state->average ? "the current weights" : "zero");
+    trainer->state.step = trainer->files.resume.manifest.state.step; /* the rest is read later */
     hr_trainer_trouble(trainer, line);
     return true;
 }
@@ -337,7 +338,9 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
     hr_trainer_trouble(trainer, line);
     const double seconds_before = trainer->times.seconds_before;
     hr_status status = find_newest(trainer, err);
-    if (status == HR_OK) status = hr_transfer_file_open(trainer->moments, err);
+    if (status == HR_OK && hr_transfer_file_open(trainer->moments, &failed) != HR_OK)
+        return hr_fail(err, why.status, "%.700s; the same command resumes at step %lld",
+                       failed.message, (long long)trainer->files.saved_step);
     if (status == HR_OK) status = hr_trainer_load(trainer, err);
     /* An interrupt leaves states of two steps: the state of the run is that of the checkpoint. */
     const hr_status taken = status == HR_INTERRUPTED ? restore_state(trainer, err) : status;

@@ -363,7 +363,7 @@ static hr_status remove_earlier_run(run *r, hr_error *err)
                : HR_OK;
 }
 
-/* Data of the file of moments and layer inputs; 0: there is none. */
+/* Of the file of moments and layer inputs; 0: there is none. */
 static int64_t file_bytes(const run *r)
 {
     return r->admission.answer.file_bytes;
@@ -595,6 +595,7 @@ hr_status hr_train_observed(const hr_config *config, const hr_train_options *opt
     hr_memory memory = { 0 };
     *result = (hr_train_result){ .valid_loss = NAN };
     hr_status status = hr_paths_check(config, options->metrics, err);
+    if (status == HR_OK) status = hr_file_space_find(config, err);
     if (status == HR_OK) status = hr_log_check_metrics(config->train.out, options->metrics, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK) status = train_in(&memory, config, options, observer, result, err);

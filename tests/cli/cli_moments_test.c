@@ -112,8 +112,8 @@ static void the_arena_loses_the_bytes_of_the_moments(void **state)
     const json_t *space = json_array_get(json_object_get(file, "spaces"), 1);
     assert_string_equal(json_string_value(json_object_get(space, "name")), "file");
     const int64_t moved = json_integer_value(json_object_get(space, "bytes"));
-    /* 512 x 128 twice, and 128 x (384 + 128 + 256 + 256) in each layer, in two states. */
-    assert_int_equal(moved, 2 * 4 * (2 * 512 * 128 + 2 * 128 * (384 + 128 + 256 + 256)));
+    /* A header, 512 x 128 twice, and 128 x (384 + 128 + 256 + 256) in each layer, in two states. */
+    assert_int_equal(moved, 4096 + 2 * 4 * (2 * 512 * 128 + 2 * 128 * (384 + 128 + 256 + 256)));
     const int64_t saved = json_integer_value(json_object_get(memory, "arena_bytes")) -
                           json_integer_value(json_object_get(file, "arena_bytes"));
     const int64_t window = 2 * 4 * 512 * 128; /* the largest piece */
@@ -335,6 +335,18 @@ static void without_a_checkpoint_damage_ends_the_run(void **state)
     }
 }
 
+static void a_file_that_cannot_be_made_anew_ends_the_run_as_damage(void **state)
+{
+    (void)state;
+    prepare();
+    shell("rm -rf run && mkdir away");
+    char command[1024];
+    snprintf(command, sizeof command, "%s memory.file_dir=away", train);
+    assert_int_equal(run_acting(command, "step 5/", meddle, "rm -r away"), HR_CORRUPT);
+    assert_non_null(strstr(err, "No such file or directory; the same command resumes at step 4"));
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+}
+
 /* ---- refusals */
 
 static void a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing(void **state)
@@ -354,9 +366,12 @@ static void a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing(voi
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(run("%s memory.file_budget=1MiB", train), HR_NO_FIT);
     assert_non_null(strstr(err, "memory.file_budget is 1,048,576 bytes (1.0 MiB); type "
-                                "memory.file_budget=3145728"));
-    assert_int_equal(run("plan recipe.yaml memory.moments=file memory.file_budget=3145728"), HR_OK);
-    assert_int_equal(run("%s memory.file_budget=3145728", train), HR_OK);
+                                "memory.file_budget=3149824"));
+    assert_int_equal(run("plan recipe.yaml memory.moments=file memory.file_budget=3149824"), HR_OK);
+    assert_int_equal(run("%s memory.file_budget=3149824", train), HR_OK);
+    shell("rm -r run");
+    assert_int_equal(run("%s memory.file_dir=none --budget 1MiB", train), HR_USAGE);
+    assert_said("none: no such directory");
 }
 
 static void an_update_of_whole_matrices_refuses_a_file(void **state)
@@ -479,6 +494,7 @@ int main(void)
         IN_A_FOLDER(damage_that_the_last_save_finds_costs_only_time),
         IN_A_FOLDER(an_interrupt_while_the_file_is_made_anew_keeps_the_checkpoint),
         IN_A_FOLDER(without_a_checkpoint_damage_ends_the_run),
+        IN_A_FOLDER(a_file_that_cannot_be_made_anew_ends_the_run_as_damage),
         IN_A_FOLDER(a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing),
         IN_A_FOLDER(an_update_of_whole_matrices_refuses_a_file),
         IN_A_FOLDER(a_model_that_is_too_small_for_codes_resumes),
