@@ -111,10 +111,12 @@ int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYT
 {
     hr_writer w = { text, HR_MANIFEST_BYTES };
     char tail[TAIL_BYTES + 1];
+    const hr_manifest_texts *texts = &manifest->texts;
     hr_put(&w,
            "{\"headroom_checkpoint\":%d,\"kernels\":\"%s\",\"train_text\":\"%s\",\"valid_text\":\"%"
            "s\",",
-           HR_MANIFEST_VERSION, manifest->kernels, manifest->train_text, manifest->valid_text);
+           HR_MANIFEST_VERSION, manifest->kernels, texts->train, texts->valid);
+    if (*texts->tokenizer) hr_put(&w, "\"tokenizer\":\"%s\",", texts->tokenizer);
     put_state(&w, &manifest->state);
     hr_put(&w, ",\"files\":[");
     for (int32_t i = 0; i < manifest->file_count; i++) {
@@ -261,9 +263,11 @@ static bool read_member(reading *r)
     if (hr_json_is(&r->json, "kernels"))
         return read_word(r, r->manifest->kernels, sizeof r->manifest->kernels);
     if (hr_json_is(&r->json, "train_text"))
-        return read_word(r, r->manifest->train_text, sizeof r->manifest->train_text);
+        return read_word(r, r->manifest->texts.train, HR_HASH_BYTES);
     if (hr_json_is(&r->json, "valid_text"))
-        return read_word(r, r->manifest->valid_text, sizeof r->manifest->valid_text);
+        return read_word(r, r->manifest->texts.valid, HR_HASH_BYTES);
+    if (hr_json_is(&r->json, "tokenizer"))
+        return read_word(r, r->manifest->texts.tokenizer, HR_HASH_BYTES);
     if (hr_json_is(&r->json, "state")) return read_state(r);
     if (hr_json_is(&r->json, "files")) return read_files(r);
     return hr_json_skip(&r->json, hr_json_next(&r->json));

@@ -66,10 +66,15 @@ typedef struct {
     char hash[HR_HASH_BYTES];
 } hr_manifest_file;
 
+/* Hashes of the texts, as ids, and of the tokenizer file that made them; empty: none. */
+typedef struct {
+    char train[HR_HASH_BYTES], valid[HR_HASH_BYTES], tokenizer[HR_HASH_BYTES];
+} hr_manifest_texts;
+
 typedef struct {
     hr_run_state state;
     char kernels[16]; /* kernel variant that computed the last step */
-    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* hashes of the texts */
+    hr_manifest_texts texts;
     hr_manifest_file files[HR_MANIFEST_FILES_MAX];
     int32_t file_count;
 } hr_manifest;

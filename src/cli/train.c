@@ -158,6 +158,8 @@ static void show_trouble(void *context, const char *line)
 static void note_refused(void *context, const char *key)
 {
     screen *s = context;
+    for (int32_t i = 0; i < s->refused_count && i < HR_CLI_REPEATS_MAX; i++)
+        if (!strcmp(s->refused[i], key)) return;
     if (s->refused_count < HR_CLI_REPEATS_MAX) s->refused[s->refused_count] = key;
     s->refused_count++;
 }

@@ -114,6 +114,13 @@ static void identify_shard(const char *shard, hr_hash *hash)
     hr_hash_add(hash, name, (int64_t)strlen(name) + 1);
 }
 
+/* A shard is named after its kind, the hash of its tokenizer file and that of its text. */
+static void take_tokenizer(const char *shard, char tokenizer[HR_HASH_BYTES])
+{
+    const char *name = strrchr(shard, '/');
+    (void)sscanf(name ? name + 1 : shard, "tokens-%32[0-9a-f]-", tokenizer);
+}
+
 static hr_status identify_rows(const hr_text_progress *progress, const char *path, hr_hash *hash,
                                hr_error *err)
 {
@@ -136,19 +143,22 @@ static hr_status identify_rows(const hr_text_progress *progress, const char *pat
 }
 
 hr_status hr_prepare_identify(const hr_config *config, const hr_text_progress *progress,
-                              const hr_text *text, char train_text[HR_HASH_BYTES],
-                              char valid_text[HR_HASH_BYTES], hr_error *err)
+                              const hr_text *text, hr_manifest_texts *identity, hr_error *err)
 {
     hr_hash hash;
     const hr_config_data data = hr_config_data_of(config);
     hr_hash_begin(&hash);
     for (int32_t i = 0; i < text->train_count; i++) identify_shard(text->train[i].shard, &hash);
     hr_status status = identify_rows(progress, data.train_rows, &hash, err);
-    hr_hash_print(&hash, train_text);
+    hr_hash_print(&hash, identity->train);
     if (status != HR_OK) return status;
     hr_hash_begin(&hash);
     identify_shard(text->valid.shard, &hash);
     status = identify_rows(progress, data.valid_rows, &hash, err);
-    hr_hash_print(&hash, valid_text);
+    hr_hash_print(&hash, identity->valid);
+    *identity->tokenizer = 0;
+    if (hr_config_tokenizer(config) == HR_TOKENIZER_FILE)
+        take_tokenizer(text->train_count ? text->train->shard : text->valid.shard,
+                       identity->tokenizer);
     return status;
 }

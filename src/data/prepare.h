@@ -4,7 +4,7 @@
 #ifndef HR_DATA_PREPARE_H
 #define HR_DATA_PREPARE_H
 
-#include "checkpoint/hash.h"
+#include "checkpoint/manifest.h"
 #include "config/config.h"
 #include "mem/memory.h"
 #include "text/batch.h"
@@ -33,11 +33,9 @@ HR_MUST_CHECK hr_status hr_prepare_sidecars(const hr_config *config, hr_vocabula
 
 /* Identifies the texts: shards by their names, which are content hashes; files of rows by a hash of
  * all bytes.
- *   train_text, valid_text  out
  * Errors INTERRUPTED; as hr_file_read. */
 HR_MUST_CHECK hr_status hr_prepare_identify(const hr_config *config,
                                             const hr_text_progress *progress, const hr_text *text,
-                                            char train_text[HR_HASH_BYTES],
-                                            char valid_text[HR_HASH_BYTES], hr_error *err);
+                                            hr_manifest_texts *identity, hr_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "admission/stages.h"
 #include "base/region.h"
-#include "checkpoint/hash.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/token_rows.h"
 #include "headroom/train.h"
 #include "text/batch.h"
@@ -18,7 +18,7 @@ typedef struct {
     hr_batch_mixture *mixtures;           /* of the stages */
     int32_t cursors;                      /* texts of training in which stages have a position */
     hr_vocabulary *vocabulary;            /* null: the data are ids already */
-    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify the texts */
+    hr_manifest_texts identity;           /* of the texts */
 } hr_inputs;
 
 /* Opens the batches: files of rows if the recipe names them, else windows of the texts. The row

@@ -37,6 +37,19 @@ static bool has_same_shares(const char *key, const char *before, const char *now
     return true;
 }
 
+/* Whether data.valid holds out documents of the text of training: then it changes both texts. */
+static bool is_share(const char *valid)
+{
+    hr_spec spec;
+    return hr_spec_read(&spec, "data.valid", valid, NULL) == HR_OK && spec.share > 0;
+}
+
+static bool changes_split(const hr_recipe_change *change)
+{
+    return !strcmp(change->key, "data.valid") &&
+           (is_share(change->before) || is_share(change->now));
+}
+
 /* Returns whether a change may be only a path: then hr_resume_check_texts compares the content.
  * Shard names contain the hashes of the content and the tokenizer. */
 static bool is_path(const hr_config *before, const hr_config *now, const hr_recipe_change *change)
@@ -51,7 +64,8 @@ static bool is_path(const hr_config *before, const hr_config *now, const hr_reci
         return hr_config_tokenizer(before) == HR_TOKENIZER_FILE &&
                hr_config_tokenizer(now) == HR_TOKENIZER_FILE && *b.train_text && !*b.valid_rows;
     if (!strcmp(change->key, "data.train") || !strcmp(change->key, "data.valid"))
-        return same_kinds && has_same_shares(change->key, change->before, change->now);
+        return same_kinds && has_same_shares(change->key, change->before, change->now) &&
+               !changes_split(change);
     return !strcmp(change->key, "data.fixed_batch") && same_kinds;
 }
 
@@ -240,6 +254,12 @@ hr_status hr_recipe_change_check(hr_memory *memory, const hr_config *before, con
         report_change(options, &change, allowed ? " (allowed)" : "");
         if (allowed || obstacle) continue;
         hr_recipe_change_refuse(options, change.key);
+        refused++;
+        if (!changes_split(&change) || hr_recipe_change_allows(options, "data.train")) continue;
+        if (options->events.trouble)
+            options->events.trouble(options->events.context,
+                                    "data.train: its text changes with what data.valid holds out");
+        hr_recipe_change_refuse(options, "data.train");
         refused++;
     }
     if (obstacle || refused) report_paths(before, now, options);

@@ -74,8 +74,7 @@ static void fill_manifest(hr_trainer *trainer)
     hr_log_note(&trainer->log, state);
     hr_statistics_put(&trainer->guard, state);
     manifest->state = *state;
-    memcpy(manifest->train_text, trainer->inputs.train_text, sizeof manifest->train_text);
-    memcpy(manifest->valid_text, trainer->inputs.valid_text, sizeof manifest->valid_text);
+    manifest->texts = trainer->inputs.identity;
     snprintf(manifest->kernels, sizeof manifest->kernels, "%s",
              trainer->executor.plan->process.rung);
 }

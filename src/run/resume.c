@@ -369,26 +369,32 @@ void hr_resume_report(const hr_resume *resume, const hr_config *config,
     warn(options, line);
 }
 
-static hr_status check_text(const hr_train_options *options, const char *key, const char *before,
-                            const char *now, hr_error *err)
+static hr_status check_text(const hr_train_options *options, const char *key, const char *what,
+                            const char *before, const char *now, hr_error *err)
 {
     if (!strcmp(before, now) || hr_recipe_change_allows(options, key)) return HR_OK;
     hr_recipe_change_refuse(options, key);
     return hr_fail(err, HR_USAGE,
-                   "%s: the text has changed since the run began; use --allow-change %s to "
+                   "%s: the %s has changed since the run began; use --allow-change %s to "
                    "resume anyway, or --fresh to start over",
-                   key, key);
+                   key, what, key);
 }
 
+/* Another tokenizer makes other ids of each text: they are compared with the same one only. */
 hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,
-                                const hr_train_options *options, const char *train_text,
-                                const char *valid_text, hr_error *err)
+                                const hr_train_options *options, const hr_manifest_texts *now,
+                                hr_error *err)
 {
     const char *key = config->data.fixed_batch[0] ? "data.fixed_batch" : "data.train";
+    const hr_manifest_texts *before = &resume->manifest.texts;
     hr_error other; /* check both, to report both keys */
-    const hr_status valid = check_text(options, "data.valid", resume->manifest.valid_text,
-                                       valid_text, &other);
-    const hr_status train = check_text(options, key, resume->manifest.train_text, train_text, err);
+    if (hr_recipe_change_allows(options, "data.tokenizer")) return HR_OK;
+    if (*before->tokenizer && strcmp(before->tokenizer, now->tokenizer) != 0)
+        return check_text(options, "data.tokenizer", "tokenizer", before->tokenizer, now->tokenizer,
+                          err);
+    const hr_status valid = check_text(options, "data.valid", "text", before->valid, now->valid,
+                                       &other);
+    const hr_status train = check_text(options, key, "text", before->train, now->train, err);
     if (train != HR_OK || valid == HR_OK) return train;
     return hr_fail(err, valid, "%s", other.message);
 }

@@ -63,11 +63,10 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 void hr_resume_report(const hr_resume *resume, const hr_config *config,
                       const hr_train_options *options, const char *rung, int64_t steps);
 
-/* Checks that the texts are unchanged. Errors USAGE. */
+/* Checks that the texts and their tokenizer are unchanged. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,
                                               const hr_train_options *options,
-                                              const char *train_text, const char *valid_text,
-                                              hr_error *err);
+                                              const hr_manifest_texts *now, hr_error *err);
 
 /* Checks what hashes do not cover: that the manifest of a checkpoint names a recipe, all files that
  * a run of that recipe writes, and complete statistics.

@@ -348,8 +348,7 @@ static hr_status check_resume(run *r, hr_error *err)
                      r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_resume_check_texts(resume, r->config, r->options,
-                                                   r->trainer.inputs.train_text,
-                                                   r->trainer.inputs.valid_text, err);
+                                                   &r->trainer.inputs.identity, err);
     const bool is_last = state->step == state->steps || state->ended;
     return status == HR_OK && is_last ? finish_earlier_run(r, err) : status;
 }
@@ -507,8 +506,7 @@ static hr_status run_phases(run *r, hr_error *err)
                             &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
     if (status != HR_OK) return status;
-    status = hr_prepare_identify(r->config, &progress, &r->text, r->trainer.inputs.train_text,
-                                 r->trainer.inputs.valid_text, err);
+    status = hr_prepare_identify(r->config, &progress, &r->text, &r->trainer.inputs.identity, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);

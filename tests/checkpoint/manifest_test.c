@@ -18,8 +18,9 @@ enum { SEED = 11 };
 static hr_manifest some_manifest(void)
 {
     hr_manifest m = { .kernels = "avx512",
-                      .train_text = "0123456789abcdef0123456789abcdef",
-                      .valid_text = "fedcba9876543210fedcba9876543210" };
+                      .texts.train = "0123456789abcdef0123456789abcdef",
+                      .texts.valid = "fedcba9876543210fedcba9876543210",
+                      .texts.tokenizer = "0011223344556677" };
     m.state = (hr_run_state){ .step = 1234567890123,
                               .steps = 1234567890124,
                               .tokens = 9007199254740993,
@@ -70,8 +71,9 @@ static void a_manifest_reads_back_exactly(void **state)
         assert_int_equal(read.files[i].bytes, written.files[i].bytes);
     }
     assert_string_equal(read.kernels, "avx512");
-    assert_string_equal(read.train_text, written.train_text);
-    assert_string_equal(read.valid_text, written.valid_text);
+    assert_string_equal(read.texts.train, written.texts.train);
+    assert_string_equal(read.texts.valid, written.texts.valid);
+    assert_string_equal(read.texts.tokenizer, written.texts.tokenizer);
     assert_non_null(hr_manifest_find(&read, "recipe.yaml"));
     assert_null(hr_manifest_find(&read, "recipe"));
 }

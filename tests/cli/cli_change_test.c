@@ -81,6 +81,39 @@ static void a_text_is_identified_by_its_content_and_not_by_its_path(void **state
     assert_non_null(strstr(err, "data.valid was \"there/other.txt\" and is \"\"\n"));
 }
 
+static void one_command_allows_all_that_a_change_needs(void **state)
+{
+    static const char words[] = "train tiny.yaml data.train=text.txt --out run train.steps=6";
+    (void)state;
+    prepare();
+    assert_int_equal(run("%s data.valid=10%%", words), HR_OK);
+    assert_int_equal(run("%s data.valid= train.seed=7", words), HR_USAGE);
+    assert_non_null(strstr(err, "--allow-change data.valid --allow-change data.train "
+                                "--allow-change train.seed\n"));
+    assert_int_equal(run("%s data.valid= train.seed=7 train.steps=8 --allow-change data.valid "
+                         "--allow-change data.train --allow-change train.seed",
+                         words),
+                     HR_OK);
+}
+
+static void a_tokenizer_is_identified_by_its_content(void **state)
+{
+    static const char words[] =
+        "train tiny.yaml data.train=text.txt model.vocab_size=300 --out run";
+    (void)state;
+    prepare();
+    assert_int_equal(run("tokenize train text.txt --out a --vocab-size 300"), HR_OK);
+    assert_int_equal(run("tokenize train text.txt --out b --vocab-size 280"), HR_OK);
+    shell("cp -r a copy");
+    assert_int_equal(run("%s data.tokenizer=a", words), HR_OK);
+    assert_int_equal(run("%s data.tokenizer=copy train.steps=6", words), HR_OK);
+    assert_int_equal(run("%s data.tokenizer=b train.steps=8", words), HR_USAGE);
+    assert_non_null(strstr(err, "data.tokenizer: the tokenizer has changed since the run began"));
+    assert_null(strstr(err, "--allow-change data.train"));
+    assert_int_equal(run("%s data.tokenizer=b train.steps=8 --allow-change data.tokenizer", words),
+                     HR_OK);
+}
+
 static void the_weights_of_a_mixture_are_not_part_of_the_path(void **state)
 {
     (void)state;
@@ -290,6 +323,8 @@ int main(void)
         IN_A_FOLDER(a_schedule_of_another_length_is_reported),
         IN_A_FOLDER(a_finished_run_with_fewer_steps_is_complete),
         IN_A_FOLDER(a_text_is_identified_by_its_content_and_not_by_its_path),
+        IN_A_FOLDER(one_command_allows_all_that_a_change_needs),
+        IN_A_FOLDER(a_tokenizer_is_identified_by_its_content),
         IN_A_FOLDER(the_weights_of_a_mixture_are_not_part_of_the_path),
         IN_A_FOLDER(a_refused_change_prints_the_command_that_allows_it),
         IN_A_FOLDER(a_change_that_no_checkpoint_allows_is_refused_with_all_keys),
