@@ -253,20 +253,21 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
                    hr_reason(code));
 }
 
-/* Returns advice for a full disk, with the free bytes of the file system; for other errors an empty
- * text. */
+/* Returns where the file was to be, and for a full disk advice, with the free bytes of the file
+ * system. */
 static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
 {
     char self[64], place[PATH_MAX] = "its directory", count[HR_COUNT_BYTES];
     struct statvfs system;
-    *text = 0;
-    if (code != ENOSPC || fstatvfs(out->directory, &system) != 0) return text;
     snprintf(self, sizeof self, "/proc/self/fd/%d", out->directory);
     const ssize_t length = readlink(self, place, sizeof place - 1);
     if (length > 0) place[length] = 0;
-    snprintf(text, PATH_MAX,
-             "; %s bytes are free in %.200s: free some space, or give another place",
-             hr_count_print((int64_t)system.f_bavail * (int64_t)system.f_frsize, count), place);
+    if (code != ENOSPC || fstatvfs(out->directory, &system) != 0)
+        snprintf(text, PATH_MAX, "; in %.200s", place);
+    else
+        snprintf(text, PATH_MAX,
+                 "; %s bytes are free in %.200s: free some space, or give another place",
+                 hr_count_print((int64_t)system.f_bavail * (int64_t)system.f_frsize, count), place);
     return text;
 }
 

@@ -80,8 +80,9 @@ static hr_status read_index(hr_opening *o, char *text, int64_t bytes)
         if (status != HR_OK) return status;
     }
     if (kind != HR_JSON_CLOSE || hr_json_next(&json) != HR_JSON_END) return wrong_index(o, &json);
-    if (seen) return HR_OK;
-    return hr_fail(o->err, HR_CORRUPT, "%s: has no \"weight_map\"", hr_path_shown(o->place));
+    if (o->named_count) return HR_OK;
+    return hr_fail(o->err, HR_CORRUPT, seen ? "%s: names no tensor" : "%s: has no \"weight_map\"",
+                   hr_path_shown(o->place));
 }
 
 static hr_status sort_index(hr_opening *o)

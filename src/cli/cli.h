@@ -237,7 +237,10 @@ const char *hr_cli_key_name(const char *name);
  * written to. Null is accepted. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_check_out(const char *path, hr_error *err);
 
-/* Same for the file of another option. */
+/* Checks that no two options of a command write one file. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_check_outputs(const hr_cli_arguments *arguments, hr_error *err);
+
+/* Same as hr_cli_check_out for the file of another option. */
 HR_MUST_CHECK hr_status hr_cli_check_file(const char *option, const char *path, hr_error *err);
 
 /* Returns the directory of calibrations, as hr_cli_cache_directory; null if there is none: plans

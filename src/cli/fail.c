@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/fail.c - prints errors, and those of unknown commands and of outputs that cannot be files. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,4 +85,44 @@ hr_status hr_cli_check_file(const char *option, const char *path, hr_error *err)
 hr_status hr_cli_check_out(const char *path, hr_error *err)
 {
     return hr_cli_check_file("out", path, err);
+}
+
+/* Whether two paths are of one file, which need not exist. */
+static bool is_one_file(const char *a, const char *b)
+{
+    struct stat there[2];
+    const char *const paths[] = { a, b };
+    if (!strcmp(a, b) || (stat(a, &there[0]) == 0 && stat(b, &there[1]) == 0 &&
+                          there[0].st_dev == there[1].st_dev && there[0].st_ino == there[1].st_ino))
+        return true;
+    const char *names[2];
+    for (int32_t i = 0; i < 2; i++) {
+        char folder[PATH_MAX];
+        const char *slash = strrchr(paths[i], '/');
+        names[i] = slash ? slash + 1 : paths[i];
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - paths[i]) + 1 : 1,
+                 slash ? paths[i] : ".");
+        if (stat(folder, &there[i]) != 0) return false;
+    }
+    return !strcmp(names[0], names[1]) && there[0].st_dev == there[1].st_dev &&
+           there[0].st_ino == there[1].st_ino;
+}
+
+hr_status hr_cli_check_outputs(const hr_cli_arguments *arguments, hr_error *err)
+{
+    static const hr_cli_option_id outputs[] = {
+        HR_OPTION_PLAN_OUT, HR_OPTION_PACK_OUT,   HR_OPTION_SVG,       HR_OPTION_SCHEDULE,
+        HR_OPTION_HTML,     HR_OPTION_SNAPSHOT,   HR_OPTION_TRACE,     HR_OPTION_PROFILE_HTML,
+        HR_OPTION_METRICS,  HR_OPTION_LOGITS_OUT, HR_OPTION_PER_TOKEN,
+    };
+    enum { COUNT = sizeof outputs / sizeof *outputs };
+    const char *const *values = arguments->values;
+    for (int32_t i = 0; i < COUNT; i++)
+        for (int32_t j = i + 1; j < COUNT; j++)
+            if (values[outputs[i]] && values[outputs[j]] &&
+                is_one_file(values[outputs[i]], values[outputs[j]]))
+                return hr_fail(err, HR_USAGE, "--%s and --%s both write %.1000s",
+                               hr_cli_option_at(outputs[i])->name,
+                               hr_cli_option_at(outputs[j])->name, values[outputs[i]]);
+    return HR_OK;
 }

@@ -153,13 +153,13 @@ static hr_status check_operands(const hr_cli_arguments *arguments, hr_error *err
         return hr_fail(err, HR_USAGE, "%s needs %.*s (headroom %s --help)", command->name,
                        (int)strcspn(name, " "), name, command->name);
     }
-    if (command->operand_most >= 0 && count > command->operand_most && !command->keys)
-        return hr_fail(err, HR_USAGE, "%s takes %s; \"%.60s\" is one too many", command->name,
-                       command->operand_most > 1   ? "two operands"
-                       : command->operand_most > 0 ? "one operand"
-                                                   : "no operands",
-                       arguments->operands[command->operand_most]);
-    return HR_OK;
+    const int32_t most = command->operand_most;
+    if (most < 0 || count <= most || command->keys) return HR_OK;
+    static const char *const words[] = { "no operands", "one operand", "two operands" };
+    char many[32];
+    snprintf(many, sizeof many, "at most %d operands", most);
+    return hr_fail(err, HR_USAGE, "%s takes %s; \"%.60s\" is one too many", command->name,
+                   most < 3 ? words[most] : many, arguments->operands[most]);
 }
 
 hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t count,
@@ -184,5 +184,6 @@ hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t coun
         i += used;
     }
     if (arguments->values[HR_OPTION_HELP]) return HR_OK;
-    return check_operands(arguments, err);
+    const hr_status status = check_operands(arguments, err);
+    return status == HR_OK ? hr_cli_check_outputs(arguments, err) : status;
 }

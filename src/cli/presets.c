@@ -181,17 +181,19 @@ static void print_list(void)
            "presets NAME\nprints its recipe, to edit.\n");
 }
 
+static json_t *json_of(const hr_cli_preset *preset)
+{
+    char about[ABOUT_BYTES];
+    copy_about(preset, about);
+    return json_pack("{s:s, s:I, s:s, s:s}", "name", preset->name, "parameters",
+                     (json_int_t)parameters_of(about), "about", about, "recipe", preset->text);
+}
+
 static int print_json(void)
 {
     json_t *list = json_array();
-    for (const hr_cli_preset *preset = hr_cli_preset_rows; preset->name; preset++) {
-        char about[ABOUT_BYTES];
-        copy_about(preset, about);
-        json_t *row = json_pack("{s:s, s:I, s:s, s:s}", "name", preset->name, "parameters",
-                                (json_int_t)parameters_of(about), "about", about, "recipe",
-                                preset->text);
-        json_array_append_new(list, row);
-    }
+    for (const hr_cli_preset *preset = hr_cli_preset_rows; preset->name; preset++)
+        json_array_append_new(list, json_of(preset));
     return hr_cli_print_json(list, 0);
 }
 
@@ -206,6 +208,7 @@ int hr_cli_presets(const hr_cli_arguments *arguments)
         return HR_OK;
     }
     const hr_cli_preset *preset = hr_cli_preset_find(name);
+    if (preset && arguments->values[HR_OPTION_JSON]) return hr_cli_print_json(json_of(preset), 0);
     if (preset) {
         printf("%s", preset->text);
         return HR_OK;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "headroom/checkpoint.h"
@@ -61,8 +62,9 @@ static void take_line(const reading *r, const json_t *line)
         run->valid = valid;
         run->best = isnan(run->best) || valid < run->best ? valid : run->best;
     } else {
-        run->tokens = (int64_t)number(line, "tokens");
-        run->seconds = number(json_object_get(line, "clock"), "seconds");
+        if (!isnan(number(line, "tokens"))) run->tokens = (int64_t)number(line, "tokens");
+        const double seconds = number(json_object_get(line, "clock"), "seconds");
+        if (!isnan(seconds)) run->seconds = seconds;
         if (!isnan(number(line, "loss"))) run->loss = number(line, "loss");
         if (run->tokens <= r->tokens) run->common = run->loss;
     }
@@ -79,7 +81,9 @@ static hr_status read_log(const reading *r, hr_error *err)
     char path[HR_PATH_BYTES + 32], *text = malloc(LINE_BYTES);
     hr_status status = HR_OK;
     snprintf(path, sizeof path, "%s/metrics.jsonl", r->run->folder);
-    FILE *file = text ? fopen(path, "r") : NULL;
+    struct stat there;
+    const bool is_file = stat(path, &there) == 0 && S_ISREG(there.st_mode);
+    FILE *file = text && is_file ? fopen(path, "r") : NULL;
     if (!file)
         status = hr_fail(err, HR_USAGE,
                          "%.900s: cannot be read; give folders of runs, the --out "
@@ -88,9 +92,10 @@ static hr_status read_log(const reading *r, hr_error *err)
     for (int64_t number = 1; status == HR_OK && fgets(text, LINE_BYTES, file); number++) {
         if (!strchr(text, '\n')) break;
         json_t *line = json_loads(text, JSON_ALLOW_NUL, NULL);
-        if (json_is_object(line)) take_line(r, line);
+        if (json_object_get(line, "step") || json_object_get(line, "arena_bytes_planned"))
+            take_line(r, line);
         else
-            status = hr_fail(err, HR_CORRUPT, "%.900s: line %lld is no JSON object", path,
+            status = hr_fail(err, HR_CORRUPT, "%.900s: line %lld is not of a log of headroom", path,
                              (long long)number);
         json_decref(line);
     }
@@ -140,7 +145,7 @@ static int columns_of(const hr_run *runs, int32_t count)
     return most > NAME_COLUMNS ? NAME_COLUMNS : most;
 }
 
-/* Prints the end of a name that is longer than the column. */
+/* Prints the end of a name that is longer than the column, without line breaks. */
 static void print_name(const char *name, int columns)
 {
     int length = characters(name);
@@ -148,7 +153,13 @@ static void print_name(const char *name, int columns)
         length -= ((unsigned char)*name & 0xc0) != 0x80;
         name++;
     }
-    hr_cli_put_string(name);
+    for (const char *end; *name; name = end) {
+        char part[HR_PATH_BYTES];
+        end = name + strcspn(name, "\n\r\t\v\f");
+        snprintf(part, sizeof part, "%.*s", (int)(end - name), name);
+        hr_cli_put_string(part);
+        if (*end) putchar('?'), end++;
+    }
     printf("%*s", columns - length, "");
 }
 

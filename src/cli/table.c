@@ -360,7 +360,8 @@ static const hr_cli_command commands[] = {
           TAKES(JSON) | TAKES(HELP),
       0, 1, hr_cli_tokenize_count },
     { "tokenize compare", "FILE TOKENIZER...", "compare tokenizers on a text",
-      "Prints a row per tokenizer: vocabulary, tokens, bytes per token and time.",
+      "Prints a row per tokenizer: vocabulary, tokens, bytes per token and time; with --json\n"
+      "an object on a line of its own.",
       TAKES(PATTERN) | TAKES(JSONL) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP), 2, -1,
       hr_cli_tokenize_compare },
     { "convert", "SOURCE OUT_DIR", "copy weights with other shards, tensor names or dtype",

@@ -109,9 +109,15 @@ static const hr_device_facts *find_row(const char *name, const hr_device_list *o
     return NULL;
 }
 
-/* As find_row, and also by the names that drivers print and that people shorten. */
+/* As find_row, and also by the title in the table, and the names that drivers print and that people
+ * shorten. */
 static const hr_device_facts *find_alias(const char *name, const hr_device_list *own)
 {
+    char title[PLAIN_BYTES];
+    for (int32_t i = 0; hr_device_row(own, i); i++) {
+        normalize(hr_device_row(own, i)->title, title);
+        if (same_letters(without_maker(title), name)) return hr_device_row(own, i);
+    }
     for (int32_t i = 0; i < ALIASES; i++)
         if (same_letters(aliases[i].printed, name)) return find_row(aliases[i].row, NULL);
     for (int32_t i = 0; hr_device_row(own, i); i++)
@@ -195,10 +201,11 @@ hr_status hr_device_find(const char *name, const hr_device_list *own,
         return HR_OK;
     }
     hr_writer list = { listed, sizeof listed };
-    if (list_beginning(bare, own, &list) > 1)
+    const int32_t count = list_beginning(bare, own, &list);
+    if (count > 1)
         return hr_fail(err, HR_USAGE, "\"%.40s\" fits several devices; name one of %s", name,
                        listed);
-    const char *similar = nearest(bare, own);
+    const char *similar = count ? listed : nearest(bare, own);
     return hr_fail(err, HR_USAGE,
                    "\"%.40s\" is not a known device%s%s (headroom devices lists all)", name,
                    similar ? "; the nearest is " : "", similar ? similar : "");

@@ -57,6 +57,26 @@ static hr_status name_file(const char *path, int32_t number, char name[HR_PATH_B
     return hr_fail(err, HR_USAGE, "%.200s: the path is too long", path);
 }
 
+/* Checks the files of all stages, and that none of a longer run is left beside them: a pattern such
+ * as plan-*.json would take it for a stage. Not inlined, as plan_into. */
+static __attribute__((noinline)) hr_status check_files(const hr_config *config, const char *path,
+                                                       hr_error *err)
+{
+    char name[HR_PATH_BYTES];
+    hr_stages stages;
+    if (!hr_config_has_stages(config)) return hr_plan_file_check(path, err);
+    hr_status status = hr_config_stages(config, &stages, err);
+    for (int32_t i = 1; i <= stages.count && status == HR_OK; i++) {
+        status = name_file(path, i, name, err);
+        if (status == HR_OK) status = hr_plan_file_check(name, err);
+    }
+    if (status == HR_OK) status = name_file(path, stages.count + 1, name, err);
+    if (status != HR_OK || !hr_file_exists(name)) return status;
+    return hr_fail(err, HR_USAGE,
+                   "%.900s: is there, and the run has %d stages: remove it, or give another --out",
+                   name, stages.count);
+}
+
 /* Writes the plan of each stage to a file of its own. */
 static hr_status write_stages(const hr_admission_machine *machine, hr_stage_set *set,
                               const char *path, hr_admission *admission, hr_error *err)
@@ -67,7 +87,6 @@ static hr_status write_stages(const hr_admission_machine *machine, hr_stage_set 
         status = hr_stage_set_compile(set, i, admission, err);
         if (status == HR_OK) status = hr_stage_set_account(machine, set, true, admission, err);
         if (status == HR_OK) status = name_file(path, i + 1, name, err);
-        if (status == HR_OK) status = hr_plan_file_check(name, err);
         if (status == HR_OK)
             status = hr_plan_file_write(name, &admission->compiled.program,
                                         &admission->compiled.plan, err);
@@ -146,7 +165,7 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *given,
     hr_admission admission = { .progress = { 0 } };
     hr_status status = hr_options_take(&outputs, sizeof outputs, given, err);
     admission.progress = outputs.progress;
-    if (status == HR_OK && outputs.file) status = hr_plan_file_check(outputs.file, err);
+    if (status == HR_OK && outputs.file) status = check_files(config, outputs.file, err);
     if (status == HR_OK && outputs.snapshot)
         status = hr_file_check_kind(outputs.snapshot, hr_snapshot_begin, "snapshot", err);
     if (status == HR_OK && outputs.page) status = hr_html_check(outputs.page, err);

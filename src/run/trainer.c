@@ -581,6 +581,10 @@ static void log_signal(hr_trainer *trainer)
 
 static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
 {
+    const int64_t steps = trainer->state.steps;
+    const long long most = (long long)(trainer->observer
+                                           ? hr_min(steps, trainer->observer->last_step)
+                                           : steps);
     const long long step = trainer->state.step;
     if (step == 0)
         return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
@@ -588,8 +592,7 @@ static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
     /* Logged after the size in the checkpoint, so a resumed run truncates this line. */
     if (has_steps_left(trainer)) log_signal(trainer);
     if (status != HR_OK) return status;
-    return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
-                   (long long)trainer->state.steps,
+    return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step, most,
                    trainer->result->saved ? "; the weights are saved" : "; nothing was saved");
 }
 

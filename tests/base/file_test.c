@@ -282,8 +282,11 @@ static void a_file_beyond_its_size_limit_is_removed(void **state)
     setrlimit(RLIMIT_FSIZE, &limit);
     fill(folder.path, &err);
     setrlimit(RLIMIT_FSIZE, &before);
-    assert_string_equal(
-        err.message, "big: cannot be written after 100,000 bytes, and was removed: File too large");
+    char expected[PATH_MAX + 128];
+    snprintf(expected, sizeof expected,
+             "big: cannot be written after 100,000 bytes, and was removed: File too large; in %s",
+             folder.path);
+    assert_string_equal(err.message, expected);
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 

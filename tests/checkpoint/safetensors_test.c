@@ -347,6 +347,7 @@ static void shards_become_one_table(void **state)
         { "{\"weight_map\":{\"a\":7}}", HR_CORRUPT, "wrong type of value" },
         { "{\"weight_map\":{},\"weight_map\":{}}", HR_CORRUPT, "has \"weight_map\" twice" },
         { "{\"metadata\":{}}", HR_CORRUPT, "has no \"weight_map\"" },
+        { "{\"weight_map\":{}}", HR_CORRUPT, "names no tensor" },
         { "{\"weight_map\":{}", HR_CORRUPT, "not JSON" },
         { "7", HR_CORRUPT, "wrong type of value" },
     };

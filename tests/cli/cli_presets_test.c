@@ -25,6 +25,10 @@ static void every_preset_is_its_file_and_has_the_listed_parameters(void **state)
         text[fread(text, 1, TEXT_BYTES - 1, file)] = 0;
         fclose(file);
         assert_string_equal(json_string_value(json_object_get(preset, "recipe")), text);
+        assert_int_equal(run("presets %s --json", name), HR_OK);
+        json_t *one = out_json();
+        assert_true(json_equal(one, preset));
+        json_decref(one);
         assert_int_equal(run("presets %s", name), HR_OK);
         assert_string_equal(out, text);
         assert_int_equal(run("plan %s train.batch=1 train.seq_len=8 memory.micro_batch=1 --budget "

@@ -180,6 +180,7 @@ static void what_cannot_be_is_refused(void **state)
         { "--steps 0", "--steps takes a number from 1", HR_USAGE },
         { "--steps two", "--steps", HR_USAGE },
         { "--trace one --html one", "--trace and --html both write one", HR_USAGE },
+        { "--trace one --html ./one", "--trace and --html both write one", HR_USAGE },
         { "--budget 1MiB", "the run needs at least", HR_NO_FIT },
         { "data.train=nowhere.txt", "nowhere.txt", HR_USAGE },
     };

@@ -148,6 +148,10 @@ static void broken_logs_are_refused(void **state)
     assert_non_null(strstr(err, "one/metrics.jsonl: line "));
     assert_int_equal(run("runs two none"), HR_USAGE);
     assert_non_null(strstr(err, "none/metrics.jsonl: cannot be read; give folders of runs"));
+    shell("mkdir odd && echo '{\"hello\":1}' >odd/metrics.jsonl");
+    assert_int_equal(run("runs two odd"), HR_CORRUPT);
+    shell("rm odd/metrics.jsonl && mkfifo odd/metrics.jsonl");
+    assert_int_equal(run("runs two odd"), HR_USAGE);
     shell("rm -r two/checkpoints");
     assert_int_equal(run("runs two two"), HR_OK);
     assert_non_null(strstr(out, "two has no checkpoint, so its recipe is not known\n"));

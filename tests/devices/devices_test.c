@@ -160,6 +160,7 @@ static void names_may_be_written_as_drivers_do(void **state)
         { "rtx4090", "rtx-4090" },
         { "4090", "rtx-4090" },
         { "a6000", "rtx-a6000" },
+        { "NVIDIA T4 16 GB", "t4" },
     };
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++)
         assert_string_equal(found(printed[i][0], NULL)->name, printed[i][1]);
@@ -187,6 +188,7 @@ static void an_unknown_name_says_the_nearest_or_all_that_begin_with_it(void **st
     UNKNOWN("3090ti", "rtx-3090");
     UNKNOWN("A100-SXM4-40GB MIG 1g.5gb", "a100-40gb");
     UNKNOWN("jetson-agx-orin", "jetson-agx-orin-64gb");
+    UNKNOWN("Apple M3", "m3-16gb");
     not_found("a100", "\"a100\" fits several devices; name one of a100-40gb, a100-80gb");
     not_found("Apple M1 Max",
               "\"Apple M1 Max\" fits several devices; name one of m1-max-32gb, m1-max-64gb");

@@ -208,6 +208,7 @@ static int64_t came_down_to(const hr_stage *s)
 static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *down, hr_error *err)
 {
     *down = 0;
+    const bool made = !hr_file_exists(s->request->out);
     hr_status status = hr_stage_open(s, err);
     if (status == HR_OK) status = make_engine(s, err);
     if (status == HR_OK)
@@ -223,6 +224,10 @@ static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *
         status = hr_fail(err, HR_BROKEN, "process: planned %lld bytes, measured %lld",
                          (long long)planned, (long long)measured);
     hr_stage_close(s);
+    if (status != HR_OK && made) { /* only empty folders are removed */
+        (void)rmdir(folder);
+        (void)rmdir(s->request->out);
+    }
     return status;
 }
 
