@@ -139,6 +139,15 @@ static void what_a_file_cannot_hold_is_refused(void **state)
                          "memory.file_budget=64KiB"),
                      HR_NO_FIT);
     assert_says("the layer inputs need a file of");
+    static const char sizes[] = "model.family=llama train.batch=1 train.seq_len=4096";
+    assert_int_equal(run("plan recipe.yaml %s memory.spill=no --budget 1MiB", sizes), HR_NO_FIT);
+    const long long least = needed_bytes();
+    assert_int_equal(run("plan recipe.yaml %s --budget %lld --json", sizes, least), HR_OK);
+    assert_non_null(strstr(out, "\"name\": \"file\""));
+    assert_int_equal(
+        run("plan recipe.yaml %s --budget %lld memory.file_budget=64KiB --json", sizes, least),
+        HR_OK);
+    assert_null(strstr(out, "\"name\": \"file\""));
 }
 
 /* The middle stage fits only with layer inputs in the file, and the run resumes in it. */
