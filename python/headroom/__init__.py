@@ -8,6 +8,7 @@
 Both run the program of this package in a process of its own: what it plans is what that process takes, without the
 memory of Python. A recipe is a preset, a YAML file, or a dictionary such as {"model": {"d_model": 64}}; words after
 it are key=value."""
+import ctypes
 import json
 import os
 import signal
@@ -18,28 +19,50 @@ import tempfile
 __version__ = "0.1.0"
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "headroom")
 NO_FIT, SAVED = 3, 75  # exit codes: docs/exit-codes.md
+_LIBC, _PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 
 
 class Error(Exception):
     """What the program says, and its exit code."""
 
     def __init__(self, code, sentence):
-        super().__init__(sentence)
+        super().__init__(code, sentence)
         self.code = code
+
+    def __str__(self):
+        return self.args[1]
+
+
+def _plain(value):
+    """A path, or a number of numpy, in a dictionary."""
+    return value.item() if hasattr(value, "item") else os.fspath(value)
 
 
 def _words(recipe, words, folder):
     if isinstance(recipe, dict):
         path = os.path.join(folder, "recipe.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(recipe, file)  # JSON is YAML
+            json.dump(recipe, file, ensure_ascii=False, default=_plain)  # JSON is YAML
         recipe = path
-    return [os.fspath(recipe), *map(str, words)]
+    return [os.fspath(recipe), *(os.fsdecode(word) if isinstance(word, bytes) else str(word) for word in words)]
 
 
 def _fail(code, told):
-    lines = told.strip().splitlines() or [f"the program ended with code {code}"]
-    raise Error(code, lines[-1].removeprefix("headroom: "))
+    """With the last sentence; the command that --allow-change would need is of a recipe that is gone."""
+    lines = [line for line in told.splitlines() if line.startswith("headroom: ")]
+    lines = [line for line in lines if not line.startswith("headroom: to go on with")] or [told.strip()]
+    raise Error(code, lines[-1].removeprefix("headroom: ") or f"the program ended with code {code}")
+
+
+def _end_with_python():
+    """In the new process: SIGTERM, which saves, when the thread that trains ends with Python."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _last_line(out):
+    """Of the log of a run that was complete before."""
+    with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
+        return json.loads(list(lines)[-1])
 
 
 def plan(recipe, *words, budget=None, device=None):
@@ -52,12 +75,15 @@ def plan(recipe, *words, budget=None, device=None):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, NO_FIT) or not done.stdout:
         _fail(done.returncode, done.stderr)
-    return json.loads(done.stdout)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise Error(2, "the words make no plan: " + " ".join(map(str, words))) from None
 
 
 def train(recipe, *words, out=None, budget=None, callback=None, fresh=False):
-    """Trains a recipe, or resumes the run in `out`. Calls callback(step) with each line of docs/log.md, and returns
-    the last one: bytes planned and measured, and the validation loss. KeyboardInterrupt, and an exception of the
+    """Trains a recipe, or resumes the run in `out`. Calls callback(step) with each step of docs/log.md, and returns
+    the last line: bytes planned and measured, and the validation loss. KeyboardInterrupt, and an exception of the
     callback, save first. Raises Error for a refusal."""
     with tempfile.TemporaryDirectory() as folder:
         read, write = os.pipe()
@@ -68,7 +94,7 @@ def train(recipe, *words, out=None, budget=None, callback=None, fresh=False):
         told = tempfile.TemporaryFile(mode="w+", encoding="utf-8", dir=folder)
         # Of its own session: a Ctrl-C at the terminal is passed on once, from here.
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=told, pass_fds=[write],
-                                   start_new_session=True)
+                                   start_new_session=True, preexec_fn=_end_with_python)
         os.close(write)
         last, ended = {}, None
         with os.fdopen(read, encoding="utf-8") as lines:
@@ -90,7 +116,7 @@ def train(recipe, *words, out=None, budget=None, callback=None, fresh=False):
         raise ended
     if process.returncode:
         _fail(process.returncode, text)
-    return last
+    return last or (_last_line(out) if out is not None else {})
 
 
 def main():

@@ -93,8 +93,14 @@ hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t machi
     return HR_OK;
 }
 
-void hr_cpu_flush_denormals(void)
+unsigned hr_cpu_flush_denormals(void)
 {
-    const unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
-    _mm_setcsr(_mm_getcsr() | flush_to_zero | denormals_are_zero);
+    const unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040, before = _mm_getcsr();
+    _mm_setcsr(before | flush_to_zero | denormals_are_zero);
+    return before;
+}
+
+void hr_cpu_restore_denormals(unsigned before)
+{
+    _mm_setcsr(before);
 }

@@ -43,7 +43,8 @@ HR_MUST_CHECK hr_status hr_cpu_choose(const char *typed, const char *rung_name, 
                                       uint32_t *mask, hr_error *err);
 
 /* Sets flush-to-zero and denormals-are-zero for the calling thread: denormals made bf16 GELU 9x
- * slower. */
-void hr_cpu_flush_denormals(void);
+ * slower. Returns the mode before, for hr_cpu_restore_denormals. */
+unsigned hr_cpu_flush_denormals(void);
+void hr_cpu_restore_denormals(unsigned before);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/number.c - strict parsers and exact printers of numbers and byte sizes. */
+#define _GNU_SOURCE
 #include "base/number.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +13,21 @@
 #include "base/checked.h"
 #include "headroom/config.h"
 
+/* Numbers of recipes have points, whatever the locale of the program. glibc allocates nothing for
+ * this locale. */
+static locale_t c_locale(void)
+{
+    return newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
 const char *hr_real_print(double value, char text[HR_REAL_BYTES])
 {
+    const locale_t before = uselocale(c_locale());
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, HR_REAL_BYTES, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
+    uselocale(before);
     return text;
 }
 
@@ -25,7 +36,7 @@ bool hr_real_parse(const char *text, double *value)
     /* strtod also accepts blanks, hexadecimal, "inf" and "nan", which recipes do not allow. */
     if (!*text || text[strspn(text, "0123456789+-.eE")]) return false;
     char *end;
-    const double number = strtod(text, &end);
+    const double number = strtod_l(text, &end, c_locale());
     if (*end || !isfinite(number)) return false;
     *value = number;
     return true;

@@ -29,7 +29,7 @@ const char *hr_status_name(hr_status status)
     case HR_BROKEN: return "plan violated";
     case HR_CORRUPT: return "invalid or damaged file";
     case HR_DIVERGED: return "diverged";
-    case HR_UNDECIDED: return "time limit reached";
+    case HR_UNDECIDED: return "unknown";
     case HR_INTERRUPTED: return "interrupted, checkpoint saved";
     }
     return "unknown status";

@@ -90,11 +90,16 @@ static void print_bash(void)
            "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
            "        return\n"
            "    fi\n"
+           "    local IFS=$'\\n' value=\n" /* names with blanks */
+           "    [[ ${COMP_WORDS[COMP_CWORD - 1]} == = ]] && value=yes\n"
+           "    [[ $word == = ]] && word= value=yes\n"
            "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+           "    [[ $value ]] && return\n"
+           "    IFS=$' \\t\\n'\n"
            "    [[ ${COMP_WORDS[1]} == presets ]] && all_keys=$presets keys=yes || "
            "all_keys+=$presets\n"
            "    [[ $keys ]] && COMPREPLY+=($(compgen -W \"$all_keys\" -- \"$word\"))\n"
-           "    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
+           "    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace +o filenames\n"
            "}\n"
            "complete -o filenames -F _headroom headroom\n");
 }
@@ -116,11 +121,21 @@ static void print_zsh(void)
            "        compadd -- ${=options}\n"
            "        return\n"
            "    fi\n"
+           "    if [[ $PREFIX == *=* ]]; then\n"
+           "        compset -P '*='\n"
+           "        _files\n"
+           "        return\n"
+           "    fi\n"
            "    [[ $words[2] == presets ]] || _files\n"
            "    [[ -n $keys || $words[2] == presets ]] && compadd -- ${=presets}\n"
            "    [[ -n $keys ]] && compadd -S '' -- ${=all_keys}\n"
            "}\n"
-           "compdef _headroom headroom\n");
+           /* The file is the function that compinit loads, or is sourced. */
+           "if [[ $funcstack[1] == _headroom ]]; then\n"
+           "    _headroom \"$@\"\n"
+           "else\n"
+           "    compdef _headroom headroom\n"
+           "fi\n");
 }
 
 /* Prints text inside single quotes of fish. */
@@ -142,9 +157,13 @@ static void print_fish(void)
            "    set -l words (commandline -opc)\n"
            "    set -l last (math (count $argv) + 1)\n"
            "    test (count $words) -ge $last; or return 1\n"
-           "    test (string join ' ' $words[2..$last]) = (string join ' ' $argv)\n"
+           "    set -l given (string join -- ' ' $words[2..$last])\n"
+           "    set -l wanted (string join -- ' ' $argv)\n"
+           "    test \"$given\" = \"$wanted\"\n"
            "end\n"
            "complete -c headroom -n 'test (count (commandline -opc)) -eq 1' -f -a '");
+    put_commands();
+    printf("'\ncomplete -c headroom -n '__headroom_is help' -f -a '");
     put_commands();
     printf("'\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) {

@@ -91,7 +91,7 @@ static void *work(void *argument)
 {
     hr_pool_worker *worker = argument;
     hr_pool *pool = worker->pool;
-    hr_cpu_flush_denormals();
+    (void)hr_cpu_flush_denormals();
     for (unsigned turn = 0;;) {
         gate_wait(pool, &pool->start, turn);
         turn = atomic_load(&pool->start.turn);
@@ -126,7 +126,7 @@ hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threa
     pthread_mutex_init(&pool->mutex, 0);
     pthread_cond_init(&pool->start.moved, 0);
     pthread_cond_init(&pool->finish.moved, 0);
-    hr_cpu_flush_denormals();
+    pool->caller_mode = hr_cpu_flush_denormals();
 
     int refused = 0;
     for (int32_t thread = 1; thread < threads && !refused; thread++) {
@@ -180,5 +180,6 @@ void hr_pool_close(hr_pool *pool)
     pthread_cond_destroy(&pool->start.moved);
     pthread_cond_destroy(&pool->finish.moved);
     pthread_mutex_destroy(&pool->mutex);
+    hr_cpu_restore_denormals(pool->caller_mode);
     memset(pool, 0, sizeof *pool);
 }

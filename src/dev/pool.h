@@ -45,6 +45,7 @@ typedef struct hr_pool {
     clockid_t timed_by;
     int64_t *timed_ns; /* null: no timing */
     uint8_t *stacks;
+    unsigned caller_mode; /* of floating point, before the pool */
     pthread_mutex_t mutex;
     hr_pool_gate start, finish;
     _Alignas(64) atomic_int unfinished;

@@ -149,12 +149,14 @@ static const char *const components[HR_ESTIMATE_COMPONENTS] = { "weights",
 
 const char *hr_estimate_framework_name(int32_t framework)
 {
-    return frameworks[framework];
+    const int32_t count = sizeof frameworks / sizeof *frameworks;
+    return framework >= 0 && framework < count ? frameworks[framework] : "unknown";
 }
 
 const char *hr_estimate_component_name(int32_t component)
 {
-    return components[component];
+    const int32_t count = sizeof components / sizeof *components;
+    return component >= 0 && component < count ? components[component] : "unknown";
 }
 
 hr_status hr_estimate_framework(const char *name, int32_t *framework, hr_error *err)

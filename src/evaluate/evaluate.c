@@ -84,6 +84,8 @@ static hr_status check_request(evaluation *e, hr_error *err)
                        "--logits-out and --per-token exclude each other: evaluate twice");
     if (request->capture_out && e->session.config.train.adapter.kind != HR_ADAPTER_NPT)
         return hr_fail(err, HR_USAGE, "only adapters of NPT can be captured");
+    if (request->context < 0 || request->stride < 0)
+        return hr_fail(err, HR_USAGE, "--context and --stride are 0 or more");
     if (!request->text && (request->context || request->stride))
         return hr_fail(err, HR_USAGE, "--context and --stride need --file");
     hr_status status = HR_OK;

@@ -96,8 +96,12 @@ static hr_status switch_layers(hr_inference *s, hr_error *err)
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
 {
     hr_config *config = &s->config;
-    if (!*s->request->folder)
+    const int32_t adapters = s->request->adapter_count;
+    if (!s->request->folder || !*s->request->folder)
         return hr_fail(err, HR_USAGE, "the path of the model is empty; give a folder");
+    if (adapters < 0 || adapters > HR_INFER_ADAPTERS_MAX)
+        return hr_fail(err, HR_USAGE, "%d adapters are given, at most %d are possible", adapters,
+                       HR_INFER_ADAPTERS_MAX);
     hr_config_default(config);
     s->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);

@@ -80,10 +80,11 @@ hr_status hr_memory_open(hr_memory *memory, hr_error *err)
                         .processor = hr_process_processor(),
                         .main_stack_bytes = hr_process_stack_bytes(),
                         .peak_bytes_before = hr_process_peak_bytes() };
-    hr_status status = hr_process_heap_fix(err);
+    hr_status status = hr_process_heap_fix(&fresh.heap_bytes, err);
     if (!status) status = make_resident(&fresh, err);
     if (!status) status = hr_process_image_bytes(0, 0, &fresh.image_bytes, err);
     if (status) return status;
+    fresh.locale = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
     *memory = fresh;
     return HR_OK;
 }
@@ -93,7 +94,7 @@ hr_process_base hr_memory_process(const hr_memory *memory)
     return (hr_process_base){ .page_bytes = hr_page_bytes(),
                               .image_bytes = memory->image_bytes,
                               .main_stack_bytes = memory->main_stack_bytes,
-                              .heap_bytes = HR_HEAP_BYTES,
+                              .heap_bytes = memory->heap_bytes,
                               .stack_bytes = HR_STACK_BYTES,
                               .counter_bytes = hr_process_counter_bytes() };
 }
@@ -242,7 +243,7 @@ static hr_status mapped_bytes(const hr_memory *memory, int64_t *bytes, hr_error 
     if (image_bytes != memory->image_bytes)
         return hr_fail(err, HR_BROKEN, "image: %lld bytes at the start, %lld after allocation",
                        (long long)memory->image_bytes, (long long)image_bytes);
-    *bytes = image_bytes + memory->main_stack_bytes + memory->stacks.bytes + HR_HEAP_BYTES +
+    *bytes = image_bytes + memory->main_stack_bytes + memory->stacks.bytes + memory->heap_bytes +
              memory->regions_bytes + arena;
     return HR_OK;
 }
@@ -256,9 +257,9 @@ static hr_status check(const hr_memory *memory, const hr_account *account, hr_er
     status = hr_process_heap_bytes(&heap, err);
     if (status) return status;
     const int64_t peak = hr_memory_peak_bytes(memory);
-    if (heap > HR_HEAP_BYTES)
+    if (heap > memory->heap_bytes)
         return hr_fail(err, HR_BROKEN, "heap: limited to %lld bytes, grew to %lld",
-                       (long long)HR_HEAP_BYTES, (long long)heap);
+                       (long long)memory->heap_bytes, (long long)heap);
     if (hr_max(mapped, peak) <= account->bytes) return HR_OK;
     return hr_fail(err, HR_BROKEN,
                    "process: planned %lld bytes, %lld mapped after allocation, peak %lld",
@@ -293,5 +294,6 @@ void hr_memory_close(hr_memory *memory)
     /* A later mapping may get the same addresses. */
     if (memory->arena) hr_arena_unpoison(memory->arena, arena.bytes);
     hr_process_unmap(&arena, memory->processor);
+    uselocale(memory->locale);
     *memory = (hr_memory){ 0 };
 }

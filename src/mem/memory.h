@@ -6,6 +6,7 @@
 #ifndef HR_MEM_MEMORY_H
 #define HR_MEM_MEMORY_H
 
+#include <locale.h>
 #include <signal.h>
 
 #include "base/account.h"
@@ -21,7 +22,8 @@ typedef enum { HR_MEMORY_CLOSED, HR_MEMORY_OPEN, HR_MEMORY_SEALED } hr_memory_st
 typedef struct {
     hr_memory_state state;
     int32_t processor; /* processor on which pages are freed, see hr_process_unmap */
-    int64_t image_bytes, main_stack_bytes;
+    locale_t locale;   /* of the caller: until the close, numbers are written as in C */
+    int64_t image_bytes, main_stack_bytes, heap_bytes;
     int64_t peak_bytes_before; /* VmHWM at hr_memory_open */
     hr_span regions[HR_MEMORY_REGIONS_MAX];
     int32_t region_count;
@@ -90,8 +92,7 @@ HR_MUST_CHECK hr_status hr_memory_arena_open(hr_memory *memory, const hr_account
  * run. From now on nothing is allocated.
  * Errors  BROKEN   the process has mapped, or had resident, more than accounted
  *         NO_FIT   the machine has run out of memory in the meantime. */
-HR_MUST_CHECK hr_status hr_memory_seal(hr_memory *memory, const hr_account *account,
-                                       hr_error *err);
+HR_MUST_CHECK hr_status hr_memory_seal(hr_memory *memory, const hr_account *account, hr_error *err);
 
 /* Peak memory of the process, for comparison with the plan: VmHWM. If an earlier run in this
  * process had a higher peak, VmHWM says nothing about this run, and the current RSS is returned. -1

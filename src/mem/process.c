@@ -117,16 +117,23 @@ hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err)
 
 /* Grows the heap by allocating and freeing one block of the missing size; trimming is off, so the
  * heap keeps its size. The free top of the heap is added, because it is used without growing the
- * heap. libc rounds the end of the heap up to a page. */
-hr_status hr_process_heap_fix(hr_error *err)
+ * heap. libc rounds the end of the heap up to a page.
+ *
+ * A host program may have a larger heap: what it uses is counted beside HR_HEAP_BYTES. */
+hr_status hr_process_heap_fix(int64_t *bytes, hr_error *err)
 {
     int64_t heap;
+    *bytes = HR_HEAP_BYTES;
     if (!hr_process_is_exact()) return HR_OK;
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
     const hr_status status = hr_process_heap_bytes(&heap, err);
-    const int64_t missing = status == HR_OK ? HR_HEAP_BYTES - heap : 0;
+    if (status != HR_OK) return status;
+    const int64_t used = (int64_t)mallinfo2().uordblks;
+    if (heap > HR_HEAP_BYTES)
+        *bytes = hr_max(heap, hr_round_up(used + HR_HEAP_BYTES, hr_page_bytes()));
+    const int64_t missing = *bytes - heap;
     if (missing <= hr_page_bytes()) return status;
     mallopt(M_TOP_PAD, 0);
     const size_t top = mallinfo2().keepcost;
@@ -151,11 +158,18 @@ static bool find_stack(hr_mapping *stack)
 int64_t hr_process_stack_bytes(void)
 {
     hr_mapping stack;
-    const uintptr_t below = (uintptr_t)getauxval(AT_RANDOM);
+    const uintptr_t below = (uintptr_t)getauxval(AT_RANDOM), here = (uintptr_t)&stack;
     int64_t environment = 0;
-    if (find_stack(&stack) && below >= stack.first && below < stack.end)
-        environment = (int64_t)(stack.end - below);
-    return hr_round_up(environment + HR_STACK_BYTES / 32 * 27, HR_STACK_BYTES);
+    if (!find_stack(&stack)) stack = (hr_mapping){ 0 };
+    if (below >= stack.first && below < stack.end) environment = (int64_t)(stack.end - below);
+    const int64_t frames = HR_STACK_BYTES / 32 * 27;
+    const int64_t bytes = hr_round_up(environment + frames, HR_STACK_BYTES);
+    const int64_t mapped = (int64_t)(stack.end - stack.first);
+    if (mapped <= bytes) return bytes;
+    /* A host program has used more, and may call from a deep frame. */
+    const bool on_it = here >= stack.first && here < stack.end;
+    const int64_t depth = on_it ? (int64_t)(stack.end - here) : 0;
+    return hr_round_up(hr_max(mapped, depth + frames), HR_STACK_BYTES);
 }
 
 /* The kernel counts the environment towards the limit, like the plan. */

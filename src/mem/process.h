@@ -47,12 +47,12 @@ HR_MUST_CHECK hr_status hr_process_image_bytes(const hr_span *others, int32_t co
  *         NO_FIT   out of memory. */
 HR_MUST_CHECK hr_status hr_process_populate(hr_error *err);
 
-/* Sets malloc to one arena that never uses mmap and never shrinks, and grows the heap to
- * HR_HEAP_BYTES at once. Call it before threads start.
+/* Sets malloc to one arena that never uses mmap and never shrinks, and grows the heap at once to
+ * `bytes`: HR_HEAP_BYTES, or more where the program has more. Call it before threads start.
  * Errors  FAILURE  /proc cannot be read. */
-HR_MUST_CHECK hr_status hr_process_heap_fix(hr_error *err);
+HR_MUST_CHECK hr_status hr_process_heap_fix(int64_t *bytes, hr_error *err);
 
-/* Mapped bytes of the heap; at most HR_HEAP_BYTES unless more was allocated.
+/* Mapped bytes of the heap; as hr_process_heap_fix set them, unless more was allocated.
  * Errors  FAILURE  /proc cannot be read. */
 HR_MUST_CHECK hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err);
 

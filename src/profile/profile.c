@@ -366,7 +366,11 @@ hr_status hr_profile(const hr_config *config, const hr_train_options *given, int
 {
     static const hr_profile_files none = { 0 };
     hr_train_options options;
-    HR_ASSERT(!*config->train.out && steps >= 1 && steps <= HR_PROFILE_STEPS_MOST);
+    if (*config->train.out)
+        return hr_fail(err, HR_USAGE, "a profile saves nothing: leave train.out out");
+    if (steps < 1 || steps > HR_PROFILE_STEPS_MOST)
+        return hr_fail(err, HR_USAGE, "a profile has 1 to %d steps, not %lld",
+                       HR_PROFILE_STEPS_MOST, (long long)steps);
     if (!files) files = &none;
     *report = (hr_profile_report){ .warm_up_steps = steps > 1 };
     profiler p = {

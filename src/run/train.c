@@ -590,7 +590,9 @@ hr_status hr_train(const hr_config *config, const hr_train_options *given, hr_tr
 hr_status hr_train_observed(const hr_config *config, const hr_train_options *options,
                             const hr_observer *observer, hr_train_result *result, hr_error *err)
 {
+    static hr_error ignored; /* not on the stack, whose size is planned; a process has one run */
     hr_memory memory = { 0 };
+    if (!err) err = &ignored;
     *result = (hr_train_result){ .valid_loss = NAN };
     hr_status status = hr_paths_check(config, options->metrics, err);
     if (status == HR_OK) status = hr_file_space_find(config, err);

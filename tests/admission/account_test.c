@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
+#include "base/account.h"
 #include "base/checked.h"
 #include "base/random.h"
 #include "dev/space_file.h"
 #include "mem/limits.h"
 #include "mem/memory.h"
-#include "base/account.h"
 
 enum { CASES = 2000, REGIONS = 6, ROOM = 64 };
 
@@ -52,7 +52,9 @@ static int64_t line(const hr_account *account, const char *name)
 
 static void the_peak_of_the_phases_is_planned(void **state)
 {
-    const hr_memory memory = { .image_bytes = 1 << 20, .main_stack_bytes = HR_STACK_BYTES };
+    const hr_memory memory = { .image_bytes = 1 << 20,
+                               .main_stack_bytes = HR_STACK_BYTES,
+                               .heap_bytes = HR_HEAP_BYTES };
     const hr_random_stream stream = hr_random_stream_of(7, 0, 0, 0);
     const hr_process_base base = hr_memory_process(&memory);
     const int64_t page = hr_page_bytes();

@@ -140,7 +140,9 @@ static void the_stacks_of_eight_threads_are_counted(void **state)
 static void the_lines_sum_to_the_process(void **state)
 {
     (void)state;
-    const hr_memory memory = { .image_bytes = 5 * MiB, .main_stack_bytes = HR_STACK_BYTES };
+    const hr_memory memory = { .image_bytes = 5 * MiB,
+                               .main_stack_bytes = HR_STACK_BYTES,
+                               .heap_bytes = HR_HEAP_BYTES };
     hr_account account = { .threads = 3 };
     hr_memory_account(&memory, 40 * MiB, 2 * MiB, 10 * MiB + 1, &account);
     int64_t sum = 0, arena = 10 * MiB + hr_page_bytes();

@@ -287,6 +287,21 @@ static void a_run_that_saves_nothing_uses_its_whole_arena(void **state)
 
 /* ---- how runs end */
 
+static void a_program_with_memory_of_its_own_trains(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_LLAMA);
+    config.train.steps = 2;
+    const child_outcome *alone = child_run(&config, (child_wishes){ 0 });
+    const int64_t planned = alone->result.process_bytes_planned;
+    drop_out();
+    const child_outcome *run = child_run(&config, (child_wishes){ .host_bytes = 6 << 20 });
+    if (run->status != HR_OK) fail_msg("%s", run->err.message);
+    assert_true(run->result.process_bytes_measured <= run->result.process_bytes_planned);
+    assert_true(run->result.process_bytes_planned >= planned + (6 << 20) - (1 << 20));
+    assert_int_equal(run->mode_after, run->mode_before);
+}
+
 static void an_interrupt_finishes_the_step_saves_and_is_reported(void **state)
 {
     (void)state;
@@ -533,6 +548,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(validation_is_the_mean_over_all_windows),
         cmocka_unit_test(two_equal_runs_have_equal_bits_and_metrics),
         cmocka_unit_test(a_run_that_saves_nothing_uses_its_whole_arena),
+        cmocka_unit_test(a_program_with_memory_of_its_own_trains),
         cmocka_unit_test(an_interrupt_finishes_the_step_saves_and_is_reported),
         cmocka_unit_test(an_interrupt_before_the_first_step_leaves_no_weights),
         cmocka_unit_test(max_seconds_ends_the_preparation),

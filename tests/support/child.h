@@ -6,6 +6,7 @@
 #ifndef HR_TESTS_SUPPORT_CHILD_H
 #define HR_TESTS_SUPPORT_CHILD_H
 
+#include <alloca.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,10 +17,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 #include "headroom/train.h"
 
-enum { CHILD_STEPS = 64, CHILD_SAMPLE_BYTES = 4096 };
+enum { CHILD_STEPS = 64, CHILD_SAMPLE_BYTES = 4096, CHILD_FLAGS = 0x3f /* of exceptions */ };
 
 /* Options of the child. Zeros: plain training. */
 typedef struct {
@@ -27,6 +29,7 @@ typedef struct {
     int64_t interrupt_after; /* steps; -1: before the start */
     int64_t file_bytes_most; /* RLIMIT_FSIZE */
     int64_t preparing_ms;    /* delay at each progress report */
+    int64_t host_bytes;      /* of heap and of stack, half each, that its program has used before */
     bool goes_on;            /* from existing checkpoints */
     bool trapped;            /* run under the program named by HR_TRAP; `said` is its output */
 } child_wishes;
@@ -43,7 +46,8 @@ typedef struct {
     int32_t planning_count; /* signs of progress while planning */
     char sample[CHILD_SAMPLE_BYTES];
     int64_t sample_bytes;
-    char said[512]; /* standard error */
+    unsigned mode_before, mode_after; /* of floating point */
+    char said[512];                   /* standard error */
 } child_outcome;
 
 static child_outcome *child_told;
@@ -90,6 +94,15 @@ static inline void child_saved(void *context, int64_t step, const char *path)
     child_told->saved_count++;
 }
 
+/* As a larger program would: blocks that stay, and a stack that has been deep. */
+static __attribute__((noinline)) void child_use_memory(int64_t bytes)
+{
+    volatile char *const deep = alloca((size_t)bytes);
+    for (int64_t i = 0; i < bytes; i += 512) deep[i] = 1;
+    for (int64_t i = 0; i < bytes; i += 16 << 10)
+        if (!malloc(16 << 10)) abort();
+}
+
 static inline void child_train(void)
 {
     const child_wishes *wishes = &child_told->wishes;
@@ -109,8 +122,11 @@ static inline void child_train(void)
         signal(SIGXFSZ, SIG_IGN);
         if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){ most, most })) abort();
     }
+    if (wishes->host_bytes) child_use_memory(wishes->host_bytes / 2);
+    child_told->mode_before = _mm_getcsr() & ~CHILD_FLAGS;
     child_told->status = hr_train(&child_told->config, &options, &child_told->result,
                                   &child_told->err);
+    child_told->mode_after = _mm_getcsr() & ~CHILD_FLAGS;
 }
 
 static inline void child_plan_only(void)
