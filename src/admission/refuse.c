@@ -73,14 +73,17 @@ typedef struct {
  * known. */
 static void put_loss(hr_writer *price, const hr_config *before, const hr_config *after)
 {
-    const hr_format_loss *loss = hr_format_loss_of(after);
+    const hr_format_loss *loss = hr_format_loss_of(after), *now = hr_format_loss_of(before);
+    const bool is_same = after->train.state.master == HR_MASTERS_RESIDUAL16 &&
+                         before->train.state.master == HR_MASTERS_FP32; /* in two places */
     const bool rounds = after->train.dtype == HR_FORMAT_FP16 &&
                         before->train.dtype != HR_FORMAT_FP16;
-    if (before->train.state.master == after->train.state.master &&
+    if ((is_same || before->train.state.master == after->train.state.master) &&
         before->train.state.moments == after->train.state.moments && !rounds)
         return;
     char text[HR_FORMAT_LOSS_BYTES];
-    if (*hr_format_loss_print(loss, text)) hr_put(price, ", %s", text);
+    if (*hr_format_loss_print(loss, text))
+        hr_put(price, ", %s%s", text, now ? " against fp32 states" : "");
     else if (!loss && after->train.state.master != HR_MASTERS_RESIDUAL16)
         hr_put(price, ", its loss was not measured");
 }

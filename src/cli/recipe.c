@@ -100,6 +100,18 @@ static hr_status adopt(hr_config *config, hr_error *err)
     return status;
 }
 
+/* Whether a stage replaces the value of this key: then that of the command line is of the stage.
+ * The others are of the run, from which those of the stage follow. */
+static bool is_of_stage(const char *word)
+{
+    static const char *const of_run[] = { "train.stages", "train.steps",  "train.epochs",
+                                          "train.freeze", "train.groups", "train.optimizer.lr" };
+    const size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < sizeof of_run / sizeof *of_run; i++)
+        if (length == strlen(of_run[i]) && !strncmp(word, of_run[i], length)) return false;
+    return true;
+}
+
 /* Replaces a recipe by one of its stages. */
 static hr_status take_stage(const char *number, hr_config *config, hr_error *err)
 {
@@ -145,6 +157,9 @@ hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *confi
     warn_deprecated_keys(config);
     const char *stage = arguments->values[HR_OPTION_STAGE];
     if (status == HR_OK && stage) status = take_stage(stage, config, err);
+    for (int32_t i = 1; status == HR_OK && stage && i < arguments->operand_count; i++)
+        if (is_of_stage(arguments->operands[i]))
+            status = hr_config_set_word(config, arguments->operands[i], err);
     /* In a recipe, 0 means no budget; --budget 0 is taken literally. */
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (status == HR_OK && budget && !hr_config_integer(config, "memory.budget") &&

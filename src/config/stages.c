@@ -435,9 +435,7 @@ hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_confi
                        "train.stages, stage %d: begins at step %lld, and the run ends after "
                        "train.steps=%lld",
                        index + 1, (long long)at->first_step, (long long)last);
-    const uint32_t sets = stage->stage.sets;
     memset(&stage->stage, 0, sizeof stage->stage);
-    stage->stage.sets = sets;
     stage->train.stages[0] = 0;
     stage->train.steps = end ? hr_max(end - at->first_step, 1) : 0;
     stage->train.optimizer.lr *= at->lr_scale;

@@ -119,7 +119,8 @@ hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err)
  * heap keeps its size. The free top of the heap is added, because it is used without growing the
  * heap. libc rounds the end of the heap up to a page.
  *
- * A host program may have a larger heap: what it uses is counted beside HR_HEAP_BYTES. */
+ * A host program may have a larger heap: what it uses is counted beside HR_HEAP_BYTES, in whole
+ * such units, and what it has freed is not, so that all plans of one program are the same. */
 hr_status hr_process_heap_fix(int64_t *bytes, hr_error *err)
 {
     int64_t heap;
@@ -128,11 +129,13 @@ hr_status hr_process_heap_fix(int64_t *bytes, hr_error *err)
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
-    const hr_status status = hr_process_heap_bytes(&heap, err);
+    hr_status status = hr_process_heap_bytes(&heap, err);
+    if (status == HR_OK && heap > HR_HEAP_BYTES && malloc_trim(0))
+        status = hr_process_heap_bytes(&heap, err);
     if (status != HR_OK) return status;
     const int64_t used = (int64_t)mallinfo2().uordblks;
     if (heap > HR_HEAP_BYTES)
-        *bytes = hr_max(heap, hr_round_up(used + HR_HEAP_BYTES, hr_page_bytes()));
+        *bytes = hr_round_up(hr_max(heap, used + HR_HEAP_BYTES), HR_HEAP_BYTES);
     const int64_t missing = *bytes - heap;
     if (missing <= hr_page_bytes()) return status;
     mallopt(M_TOP_PAD, 0);

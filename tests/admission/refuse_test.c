@@ -367,7 +367,6 @@ static void searching_for_removals_does_not_change_the_plan(void **state)
     planned *plenty = plan(&config);
     config.memory.budget = (plenty->answer.process_bytes + least(&config)) / 2;
     free(plenty);
-    char *bytes[2];
     for (int32_t i = 0; i < 2; i++) {
         const int descriptor = mkstemp(path[i]);
         assert_true(descriptor >= 0);
@@ -379,18 +378,13 @@ static void searching_for_removals_does_not_change_the_plan(void **state)
         assert_int_equal(hr_plan_make(&config, &outputs, &p->answer, &p->err), HR_OK);
         if (i) assert_true(p->details.removal_count > 0);
         free(p);
-        bytes[i] = calloc(1, 1 << 24);
-        assert_non_null(bytes[i]);
         close(descriptor);
-        FILE *file = fopen(path[i], "r");
-        assert_non_null(file);
-        assert_true(fread(bytes[i], 1, (1 << 24) - 1, file) > 1000);
-        fclose(file);
-        unlink(path[i]);
     }
-    assert_string_equal(bytes[0], bytes[1]);
-    free(bytes[0]);
-    free(bytes[1]);
+    char command[160]; /* the bytes of both would count as heap of the second plan */
+    snprintf(command, sizeof command, "test -s %s && cmp %s %s", path[0], path[0], path[1]);
+    assert_int_equal(system(command), 0);
+    unlink(path[0]);
+    unlink(path[1]);
 }
 
 /* The image is larger than the arena of such a small model. */
