@@ -170,16 +170,16 @@ int hr_cli_calibrate(const hr_cli_arguments *arguments)
                                      .context = &s,
                                      .progress = show_progress,
                                      .row = show_row };
-    if (arguments->values[HR_OPTION_RECIPES] && !checks) {
-        (void)hr_fail(&err, HR_USAGE, "--recipes needs --check");
-        return hr_cli_fail(&err);
-    }
     if (read_integer(arguments->values[HR_OPTION_THREADS], "threads", 256, &request.threads,
                      &err) != HR_OK ||
         read_integer(arguments->values[HR_OPTION_RECIPES], "recipes", HR_CALIBRATE_CHECKS_MAX,
                      &request.checks, &err) != HR_OK ||
         hr_cli_cache_directory(directory, sizeof directory, &err) != HR_OK)
         return hr_cli_fail(&err);
+    if (arguments->values[HR_OPTION_RECIPES] && !checks) {
+        (void)hr_fail(&err, HR_USAGE, "--recipes needs --check");
+        return hr_cli_fail(&err);
+    }
     if (!checks && !*directory) {
         (void)hr_fail(&err, HR_USAGE,
                       "XDG_CACHE_HOME and HOME are not set: there is no place for the calibration; "
