@@ -468,7 +468,7 @@ hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
     const bool disk = budget == answer->device.disk_bytes; /* of --device */
     if (answer->minimum_bytes > answer->available_bytes)
         snprintf(besides, sizeof besides,
-                 "; besides, the process needs at least %s, and there are %s",
+                 "; the process needs at least %s, too, and %s are available",
                  hr_bytes_print(answer->minimum_bytes, needed[1]),
                  hr_bytes_print(answer->available_bytes, there[1]));
     else

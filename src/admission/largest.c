@@ -432,12 +432,11 @@ static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
         memcpy(answer->reason, a->reason, sizeof answer->reason);
         return hr_fail(err, HR_NO_FIT, "%s", a->reason);
     }
-    return hr_fail(err, HR_NO_FIT, "no %s fits: with %lld the run needs at least %s, %s %s",
-                   a->row->key.name, (long long)answer->next,
-                   hr_bytes_print(answer->next_bytes, needed),
-                   a->config.memory.budget ? "the budget, or what the device leaves, is"
-                                           : "the memory available on this machine is",
-                   hr_bytes_print(answer->available_bytes, there));
+    return hr_fail(
+        err, HR_NO_FIT, "no %s fits: with %lld the run needs at least %s, %s %s", a->row->key.name,
+        (long long)answer->next, hr_bytes_print(answer->next_bytes, needed),
+        a->config.memory.budget ? "the limit is" : "the memory available on this machine is",
+        hr_bytes_print(answer->available_bytes, there));
 }
 
 /* Finds the largest batch that runs as one micro-batch. If a larger batch only adds micro-batches,

@@ -104,8 +104,8 @@ static hr_status adopt(hr_config *config, hr_error *err)
  * The others are of the run, from which those of the stage follow. */
 static bool is_of_stage(const char *word)
 {
-    static const char *const of_run[] = { "train.stages", "train.steps",  "train.epochs",
-                                          "train.freeze", "train.groups", "train.optimizer.lr" };
+    static const char *const of_run[] = { "train.stages", "train.steps", "train.epochs",
+                                          "train.freeze", "train.optimizer.lr" };
     const size_t length = strcspn(word, "=");
     for (size_t i = 0; i < sizeof of_run / sizeof *of_run; i++)
         if (length == strlen(of_run[i]) && !strncmp(word, of_run[i], length)) return false;

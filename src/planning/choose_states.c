@@ -201,7 +201,8 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *given,
     if (!fits) take(config, found[smallest].master, found[smallest].moments);
     if (!fits)
         snprintf(why, sizeof why,
-                 "the smallest of %d allowed, none of which fits; changes are planned with these",
+                 "the smallest of %d allowed, none of which fits; the changes below are for these "
+                 "formats",
                  count);
     else
         snprintf(why, sizeof why, "number %d of %d allowed, the first that fits%s", at + 1, count,

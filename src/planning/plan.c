@@ -73,7 +73,8 @@ static __attribute__((noinline)) hr_status check_files(const hr_config *config, 
     if (status == HR_OK) status = name_file(path, stages.count + 1, name, err);
     if (status != HR_OK || !hr_file_exists(name)) return status;
     return hr_fail(err, HR_USAGE,
-                   "%.900s: is there, and the run has %d stages: remove it, or give another --out",
+                   "%.900s: exists, and the run has only %d stages: remove it, or give another "
+                   "--out",
                    name, stages.count);
 }
 

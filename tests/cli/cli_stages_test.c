@@ -129,7 +129,7 @@ static void the_plans_of_a_run_are_judged_together(void **state)
     assert_non_null(strstr(text, "stage 10 from step 36"));
     assert_int_equal(system("cp plan-1.json plan-11.json"), 0);
     assert_int_equal(run("plan ten.yaml --out plan.json"), HR_USAGE);
-    assert_non_null(strstr(err, "plan-11.json: is there, and the run has 10 stages"));
+    assert_non_null(strstr(err, "plan-11.json: exists, and the run has only 10 stages"));
     assert_int_equal(unlink("plan-11.json"), 0);
     must("plan ten.yaml --json");
     json_t *plan = out_json(), *stages = json_object_get(plan, "stages"), *stage;
