@@ -75,7 +75,8 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     if (status == HR_OK && hr_metrics_are_one(&log->log, &log->metrics))
         status = hr_fail(err, HR_USAGE, "--metrics %s: is the log of --out; give another file",
                          metrics);
-    return status;
+    if (status == HR_OK) status = hr_metrics_claim(&log->log, err);
+    return status == HR_OK ? hr_metrics_claim(&log->metrics, err) : status;
 }
 
 static void report_failure(hr_log *log, hr_status status, const hr_error *err)

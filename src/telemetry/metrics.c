@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,6 +186,15 @@ bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b)
     struct stat first, second;
     return fstat(a->fd, &first) == 0 && fstat(b->fd, &second) == 0 && S_ISREG(first.st_mode) &&
            first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+hr_status hr_metrics_claim(const hr_metrics *metrics, hr_error *err)
+{
+    struct stat what;
+    if (metrics->fd < 0 || fstat(metrics->fd, &what) != 0 || !S_ISREG(what.st_mode)) return HR_OK;
+    if (flock(metrics->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return HR_OK;
+    return hr_fail(err, HR_USAGE, "--metrics %s: another run writes to it; give another file",
+                   metrics->path);
 }
 
 hr_status hr_metrics_check_name(const hr_metrics *metrics, hr_error *err)

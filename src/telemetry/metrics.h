@@ -93,6 +93,10 @@ bool hr_metrics_has_save(const char *path);
 /* Returns true when two open objects write to one file: their lines would be duplicated. */
 bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b);
 
+/* Takes the file for this run until it is closed. File systems without locks are accepted. Errors:
+ * USAGE  another process has it. */
+HR_MUST_CHECK hr_status hr_metrics_claim(const hr_metrics *metrics, hr_error *err);
+
 /* Checks that the file still has a name. Errors FAILURE: it was deleted, so its lines are lost. */
 HR_MUST_CHECK hr_status hr_metrics_check_name(const hr_metrics *metrics, hr_error *err);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_checkpoint_test.c - unattended runs: checkpoint retention, end conditions, signals, bad
  * steps, and locking of the run directory. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -432,6 +434,11 @@ static void a_second_metrics_file_must_differ_from_the_log(void **state)
     assert_int_equal(link("run/metrics.jsonl", "same.jsonl"), 0);
     assert_int_equal(run("%s --fresh --metrics same.jsonl", run_words), HR_USAGE);
     assert_int_equal(run("checkpoint verify run"), HR_OK);
+    const int file = open("run/steps.jsonl", O_RDONLY);
+    assert_int_equal(flock(file, LOCK_EX), 0);
+    assert_int_equal(run("%s --fresh --metrics run/steps.jsonl", run_words), HR_USAGE);
+    assert_non_null(strstr(err, "--metrics run/steps.jsonl: another run writes to it"));
+    assert_int_equal(close(file), 0);
 }
 
 int main(void)
