@@ -437,10 +437,11 @@ hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_confi
                        index + 1, (long long)at->first_step, (long long)last);
     memset(&stage->stage, 0, sizeof stage->stage);
     stage->train.stages[0] = 0;
-    stage->train.steps = end ? hr_max(end - at->first_step, 1) : 0;
     stage->train.optimizer.lr *= at->lr_scale;
     stage->model.positions = hr_max(stage->model.positions, stages.longest);
-    return HR_OK;
+    char steps[32];
+    snprintf(steps, sizeof steps, "%lld", (long long)(end ? hr_max(end - at->first_step, 1) : 0));
+    return hr_config_set(stage, "train.steps", steps, err);
 }
 
 int64_t hr_config_valid_tokens(const hr_config *config)

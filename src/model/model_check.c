@@ -377,8 +377,24 @@ static __attribute__((noinline)) hr_status check_stages(const hr_config *config,
     return status;
 }
 
+/* train.epochs set over a recipe that has train.steps. Those of a stage are computed. */
+static hr_status check_passes(const hr_config *config, hr_error *err)
+{
+    const int64_t steps = config->train.steps;
+    if (!steps || config->stage.count || !hr_config_is_given(config, "train.epochs") ||
+        !hr_config_is_given(config, "train.steps") ||
+        hr_config_is_given_beside(config, "train.epochs", "train.steps"))
+        return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "train.epochs=%lld: the recipe has train.steps %lld, which counts; give "
+                   "train.steps=auto, too",
+                   (long long)config->train.epochs, (long long)steps);
+}
+
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
+    const hr_status passes = check_passes(config, err);
+    if (passes != HR_OK) return passes;
     if (hr_config_has_stages(config)) return check_stages(config, err);
     hr_status (*const checks[])(const hr_config *, hr_error *) = {
         hr_config_check_model, hr_config_check_data, check_batch,   check_products, check_dropout,

@@ -381,6 +381,8 @@ static void what_cannot_be_is_refused(void **state)
           "one window of a stage with seq_len=120000", HR_CORRUPT },
         { "train.steps=auto \"train.stages=seq_len=8; at_step=9999 seq_len=16\"",
           "stage 2: begins at step 9999, and train.epochs=1 has", HR_USAGE },
+        { "train.epochs=3", "which counts; give train.steps=auto, too", HR_USAGE },
+        { "train.stages= train.epochs=3", "the recipe has train.steps ", HR_USAGE },
         { "\"train.stages=seq_len=8..64 over many steps\"", "is not a range", HR_USAGE },
         { "\"train.stages=clip=1 seq_len=8..64 over 9 steps by doubling\"", "stands alone",
           HR_USAGE },
