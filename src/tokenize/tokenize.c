@@ -174,6 +174,8 @@ int64_t hr_tokenize_room(const hr_tokenize *tokenize)
     int64_t longest = tokenizer->bpe.longest_bytes;
     for (int64_t id = 0; id < tokenizer->ids; id++)
         longest = hr_max(longest, hr_bpe_token_bytes(&tokenizer->bpe, (uint32_t)id));
+    for (int32_t i = 0; i < tokenizer->added_count; i++)
+        longest = hr_max(longest, tokenizer->renamed[i].bytes);
     return 3 * (longest + HR_DECODER_RUN) + 64;
 }
 

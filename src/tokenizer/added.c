@@ -150,7 +150,12 @@ hr_added_part hr_added_next(const hr_added *added, const uint8_t *text, int64_t 
             p += token->bytes - 1;
             continue;
         }
-        if (token->lstrip) begin = blanks_before(added, text, hr_min(at, p), p, bytes);
+        if (token->lstrip)
+            begin = hr_max(at, blanks_before(added, text, hr_min(at, p), p, bytes));
+        if (begin >= end) { /* the token before it has taken all of it */
+            p += token->bytes - 1;
+            continue;
+        }
         return (hr_added_part){ hr_max(at, begin), token, end, p + token->bytes };
     }
 }

@@ -192,6 +192,20 @@ static uint8_t *add_joined(hr_decoder *d, const uint8_t *text, int64_t bytes, bo
     return out;
 }
 
+/* The text of an id. `plain`: a space in it stands for U+2581, bytes for
+ * their characters. */
+static const uint8_t *text_of(const hr_tokenizer *t, uint32_t id, int64_t *bytes, bool *plain)
+{
+    int32_t i = 0;
+    *bytes = hr_bpe_token_bytes(&t->bpe, id);
+    *plain = t->bpe.present[id] == HR_BPE_PLAIN;
+    if (!(t->marks[id] & HR_TOKENIZER_RENAMED)) return t->bpe.text + t->bpe.text_at[id];
+    while (t->added[i].id != id) i++;
+    *bytes = t->renamed[i].bytes;
+    *plain = t->normalizer.spaces_back;
+    return t->renamed[i].text;
+}
+
 int64_t hr_decoder_add(hr_decoder *decoder, const uint32_t *ids, int64_t count, uint8_t *out,
                        int64_t room, int64_t *used)
 {
@@ -209,10 +223,10 @@ int64_t hr_decoder_add(hr_decoder *decoder, const uint32_t *ids, int64_t count, 
         const uint8_t special = tokenizer->marks[id] &
                                 (HR_TOKENIZER_SPECIAL | HR_TOKENIZER_RENAMED);
         if (decoder->skips_special && special == HR_TOKENIZER_SPECIAL) continue;
-        const int64_t bytes = hr_bpe_token_bytes(bpe, id);
+        int64_t bytes;
+        bool plain;
+        const uint8_t *text = text_of(tokenizer, id, &bytes, &plain);
         if (REPLACED * bytes + beside > room - (end - out)) break;
-        const uint8_t *text = bpe->text + bpe->text_at[id];
-        const bool plain = bpe->present[id] == HR_BPE_PLAIN;
         if (kind == HR_DECODING_BYTES) end = add(decoder, text, bytes, end);
         else if (kind == HR_DECODING_JOINED) end = add_joined(decoder, text, bytes, plain, end);
         else if (kind == HR_DECODING_PIECES) end = add_piece(decoder, text, bytes, plain, end);

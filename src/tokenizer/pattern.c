@@ -5,11 +5,14 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "tokenizer/pattern_syntax.h"
 
 enum {
+    TRANSLATED_BYTES = 8 << 10,
     /* Steps of one search. The longest match of a common pattern takes about three steps per byte.
      * This many take about a tenth of a second. */
     STEPS_MOST = 20 * 1000 * 1000,
@@ -58,57 +61,63 @@ int64_t hr_pattern_bytes(int64_t pattern_bytes)
     return hr_round_up((int64_t)sizeof(hr_pattern), 64) + 16384 + 64 * pattern_bytes;
 }
 
-/* Names syntax that Oniguruma and PCRE2 interpret differently; null: none. */
-static const char *differs(const char *text, int64_t bytes)
+static pcre2_code *compile(const char *text, int64_t bytes, pcre2_compile_context *context,
+                           int *code, PCRE2_SIZE *at)
 {
-    bool inside = false; /* inside a character class */
-    int64_t opened = 0;
-    for (int64_t i = 0; i < bytes; i++) {
-        const char c = text[i], next = i + 1 < bytes ? text[i + 1] : 0;
-        if (c == '\\') {
-            i++;
-            if (next && strchr("hHyYOKzuU", next)) return "one of \\h \\H \\y \\Y \\O \\K \\z \\u";
-            if (i + 1 < bytes && text[i + 1] == '{') /* as in \\p{L} */
-                while (i < bytes && text[i] != '}') i++;
-        } else if (inside) {
-            if (c == ']' && i > opened) inside = false;
-            if (c == '[' && next != ':') return "a nested class";
-            if (c == '&' && next == '&') return "a class intersection, &&";
-        } else if (c == '[') {
-            inside = true;
-            opened = i + 1 + (next == '^');
-        } else if (c == '{' && next == ',') {
-            return "{,n}";
-        } else if (c == '}' && next == '+') {
-            return "{n,m}+";
-        } else if (c == '(' && next == '?') {
-            int64_t letter = i + 2;
-            while (letter < bytes && strchr("imxs-", text[letter]) && text[letter]) letter++;
-            for (int64_t at = i + 2; at < letter; at++)
-                if (text[at] != 'i' && text[at] != '-') return "an option other than (?i)";
-        }
-    }
-    return NULL;
+    /* ^ and $ match at line breaks in Oniguruma's Ruby syntax. */
+    return pcre2_compile((PCRE2_SPTR)text, (PCRE2_SIZE)bytes,
+                         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, code,
+                         at, context);
 }
 
-static hr_status compile(hr_pattern *pattern, const char *text, int64_t bytes, hr_error *err)
+typedef struct {
+    pcre2_compile_context *context;
+    pool *memory;
+} compiler;
+
+/* PCRE2 before 10.40 knows no \p{sc:...}, and \p{Han} is the script there. */
+static bool is_script(void *context, const char *name, int64_t bytes)
 {
+    const compiler *c = context;
+    const int64_t kept = c->memory->used;
+    char text[64]; /* longer than all names of scripts */
+    int code;
+    PCRE2_SIZE at;
+    const int length = snprintf(text, sizeof text, "\\p{sc:%.*s}", (int)hr_min(bytes, 50), name);
+    const bool known = compile(text, length, c->context, &code, &at) != NULL;
+    c->memory->used = kept;
+    return known;
+}
+
+/* Not inlined: the translated text needs no stack while a pattern matches. */
+static __attribute__((noinline)) hr_status translate(hr_pattern *pattern, const char *text,
+                                                     int64_t bytes, hr_error *err)
+{
+    char made[TRANSLATED_BYTES], why[128] = "it needs more memory than its length allows";
     int code = 0;
     PCRE2_SIZE at = 0;
+    int64_t made_bytes = 0;
     pcre2_general_context *general = pcre2_general_context_create(pool_take, pool_ignore,
                                                                   &pattern->memory);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     if (context) {
+        compiler probe = { context, &pattern->memory };
         pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-        /* ^ and $ match at line breaks in Oniguruma's Ruby syntax. */
-        pattern->code = pcre2_compile(
-            (PCRE2_SPTR)text, (PCRE2_SIZE)bytes,
-            PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
+        const char *differs = hr_pattern_translate(text, bytes, is_script, &probe, made,
+                                                   sizeof made, &made_bytes);
+        if (differs)
+            return hr_fail(err, HR_CORRUPT,
+                           "pattern \"%.*s\": %s is not supported, because PCRE2 and Oniguruma "
+                           "interpret it differently",
+                           (int)hr_min(bytes, 200), text, differs);
+        pattern->code = compile(made, made_bytes, context, &code, &at);
     }
     if (pattern->code) return HR_OK;
-    char why[128] = "it needs more memory than its length allows";
     if (context && code != PCRE2_ERROR_HEAP_FAILED)
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+    if (made_bytes != bytes || memcmp(made, text, (size_t)bytes)) /* another byte of the text */
+        return hr_fail(err, HR_CORRUPT, "pattern \"%.*s\": PCRE2 error: %s",
+                       (int)hr_min(bytes, 200), text, why);
     return hr_fail(err, HR_CORRUPT, "pattern \"%.*s\": PCRE2 error at byte %lld: %s",
                    (int)hr_min(bytes, 200), text, (long long)at, why);
 }
@@ -119,15 +128,10 @@ hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region, const char *
     const int64_t room = hr_pattern_bytes(bytes);
     hr_pattern *made = hr_region_take(region, room, 1);
     if (!made) return hr_fail(err, HR_NO_FIT, "pattern: needs %lld more bytes", (long long)room);
-    const char *why = differs(text, bytes);
-    if (why)
-        return hr_fail(err, HR_CORRUPT,
-                       "pattern \"%.*s\": %s is not supported, because PCRE2 and Oniguruma "
-                       "interpret it differently",
-                       (int)hr_min(bytes, 200), text, why);
     const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
     made->memory = (pool){ (uint8_t *)made + own, room - own, 0 };
-    if (compile(made, text, bytes, err) != HR_OK) return err ? err->status : HR_CORRUPT;
+    const hr_status status = translate(made, text, bytes, err);
+    if (status != HR_OK) return status;
     uint32_t characters = 0;
     pcre2_pattern_info(made->code, PCRE2_INFO_MAXLOOKBEHIND, &characters);
     made->before = 4 *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer/pattern.h - PCRE2 in a fixed memory region, for patterns without a built-in scanner.
  *
- * Tokenizers write their patterns for Oniguruma. Syntax that the two engines interpret differently
- * is refused by name. Their Unicode tables also differ (PCRE2 10.42 has Unicode 14 and treats
- * U+180E as white space). That cannot be detected from the pattern, so `inspect` names the
- * engine. */
+ * Tokenizers write their patterns for Oniguruma. What the two engines interpret differently is
+ * translated or refused by name (tokenizer/pattern_syntax.h). Their Unicode tables also differ:
+ * PCRE2 10.42 has Unicode 14 and treats U+180E as white space. That cannot be detected from the
+ * pattern, so `inspect` names the engine. */
 #ifndef HR_TOKENIZER_PATTERN_H
 #define HR_TOKENIZER_PATTERN_H
 

@@ -99,7 +99,7 @@ static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *cou
     return bytes > 0;
 }
 
-/* Normalizes the added tokens that match in normalized text, also for decoding. */
+/* Normalizes the added tokens that match in normalized text. */
 static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
@@ -119,28 +119,28 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
                            HR_OF_FILE
                            "added token \"%.*s\": NFC makes it longer, which is not supported",
                            r->source->path, token->bytes, (const char *)token->text);
-        if (written != token->bytes || memcmp(token->text, bpe->text, (size_t)written))
-            r->tokenizer->marks[token->id] |= HR_TOKENIZER_RENAMED;
-        memcpy(r->text + r->keys.at[token->id], bpe->text, (size_t)written);
-        r->keys.bytes[token->id] = token->bytes = (int32_t)written;
+        if (written == token->bytes && !memcmp(token->text, bpe->text, (size_t)written)) continue;
+        uint8_t *copy = hr_region_take_raw(r->tables, written, 1);
+        if (!copy) return no_room(err);
+        r->tokenizer->marks[token->id] |= HR_TOKENIZER_RENAMED;
+        r->normal[i] = (hr_added_token){ .text = memcpy(copy, bpe->text, (size_t)written),
+                                         .bytes = (int32_t)written };
     }
     return HR_OK;
+}
+
+static bool is_outside(const reading *r, int64_t id)
+{
+    return r->tokenizer->marks[id] & HR_TOKENIZER_OUTSIDE;
 }
 
 /* Writes the text of a token of characters as the tables store it, with a space for each U+2581.
  * Returns false and copies the text unchanged if the model cannot output the token. */
 static bool as_characters(const reading *r, int64_t id, uint8_t *out, int64_t *count)
 {
-    const uint8_t mark = r->tokenizer->marks[id];
     const uint8_t *text = (const uint8_t *)r->keys.text + r->keys.at[id];
-    int64_t bytes = r->keys.bytes[id];
-    for (int32_t i = 0; i < r->added_count && mark & HR_TOKENIZER_RENAMED; i++) {
-        if (r->added[i].id != id) continue;
-        text = r->normal[i].text;
-        bytes = r->normal[i].bytes;
-    }
-    const bool made = !(mark & (HR_TOKENIZER_OUTSIDE | HR_TOKENIZER_RENAMED)) &&
-                      !memchr(text, ' ', (size_t)bytes);
+    const int64_t bytes = r->keys.bytes[id];
+    const bool made = !is_outside(r, id) && !memchr(text, ' ', (size_t)bytes);
     if (made) *count = hr_read_internal_text(text, bytes, out);
     else memcpy(out, text, (size_t)(*count = bytes));
     return made;
@@ -162,7 +162,7 @@ static void fill_texts(reading *r)
                 memcpy(bpe->text + used, text, (size_t)(count = bytes));
             else if (r->tokenizer->kind != HR_BYTE_LEVEL_BPE)
                 plain = as_characters(r, id, bpe->text + used, &count);
-            else plain = as_bytes(text, bytes, bpe->text + used, &count);
+            else plain = as_bytes(text, bytes, bpe->text + used, &count) && !is_outside(r, id);
             bpe->present[id] = plain ? HR_BPE_PLAIN : HR_BPE_OTHER;
             r->tokenizer->tokens++;
         }
@@ -329,6 +329,10 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
     if (kind != HR_JSON_CLOSE || !token.text || id < 0)
         return wrong(r, json, "an added token", err);
     if (!token.bytes) return HR_OK; /* never matches, as in the reference */
+    if (token.bytes > HR_BPE_TOKEN_BYTES_MAX)
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE "added token %lld has %d bytes; the limit is %d",
+                       r->source->path, (long long)id, token.bytes, HR_BPE_TOKEN_BYTES_MAX);
     token.id = (uint32_t)id;
     const int32_t there = hr_keys_find(&r->keys, (const char *)token.text, token.bytes, "", 0);
     const char *why = NULL;
@@ -361,6 +365,16 @@ static hr_status read_added(reading *r, hr_error *err)
     return kind == HR_JSON_CLOSE ? HR_OK : wrong(r, &json, "an added token", err);
 }
 
+/* The text that a renamed token is decoded to; null: no room. */
+static const uint8_t *decoded(reading *r, const hr_added_token *normal, int64_t *bytes)
+{
+    *bytes = normal->bytes;
+    if (r->tokenizer->decoding.kind != HR_DECODING_BYTES) return normal->text;
+    uint8_t *text = hr_region_take_raw(r->tables, normal->bytes, 1);
+    if (text) (void)as_bytes((const char *)normal->text, normal->bytes, text, bytes);
+    return text;
+}
+
 /* Builds the tables for raw and for normalized text. */
 static hr_status place_added(reading *r, hr_error *err)
 {
@@ -379,8 +393,12 @@ static hr_status place_added(reading *r, hr_error *err)
                                        (token->special ? HR_TOKENIZER_SPECIAL : 0);
         hr_added_token found = *token;
         if (token->normalized && r->normal[i].text) {
+            int64_t bytes;
             found.text = r->normal[i].text;
             found.bytes = r->normal[i].bytes;
+            r->normal[i].text = decoded(r, &found, &bytes);
+            r->normal[i].bytes = (int32_t)bytes;
+            if (!r->normal[i].text) return no_room(err);
         }
         if (r->source->form == HR_TOKENIZER_MODEL) symbols[symbol_count++] = *token;
         if (r->source->form == HR_TOKENIZER_MODEL && tokenizer->kind == HR_UNIGRAM)
@@ -389,6 +407,7 @@ static hr_status place_added(reading *r, hr_error *err)
         else if (!token->normalized) raw[raw_count++] = found;
     }
     tokenizer->added = r->added;
+    tokenizer->renamed = r->normal;
     tokenizer->added_count = r->added_count;
     hr_added_over(&tokenizer->raw, raw, raw_count);
     hr_added_over(&tokenizer->normalized, normal, normal_count);

@@ -141,6 +141,20 @@ void hr_read_joins(hr_tokenizer *tokenizer)
 
 /* ---- added tokens */
 
+/* Whether a normalized text, with spaces for U+2581 or not, is that of the token. */
+static bool is_text(bool spaces, const uint8_t *text, int64_t bytes, const hr_added_token *token)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < bytes; i++) {
+        const bool mark = spaces && text[i] == ' ';
+        const int64_t count = mark ? 3 : 1;
+        if (at + count > token->bytes) return false;
+        if (mark ? !hr_is_metaspace(token->text + at) : token->text[at] != text[i]) return false;
+        at += count;
+    }
+    return at == token->bytes;
+}
+
 hr_status hr_read_normalized(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
                              const hr_added_token *added, int32_t count, hr_added_token *normal,
                              hr_region *tables, hr_region scratch, hr_error *err)
@@ -163,8 +177,8 @@ hr_status hr_read_normalized(hr_tokenizer *tokenizer, const hr_tokenizer_source 
                            source->path, token->bytes, (const char *)token->text);
         normal[i] = (hr_added_token){ .text = memcpy(copy, out, (size_t)bytes),
                                       .bytes = (int32_t)bytes };
-        if (tokenizer->normalizer.sentencepiece) continue;
-        if (bytes != token->bytes || memcmp(copy, token->text, (size_t)bytes))
+        if (!tokenizer->normalizer.sentencepiece &&
+            !is_text(tokenizer->normalizer.spaces_back, copy, bytes, token))
             tokenizer->marks[token->id] |= HR_TOKENIZER_RENAMED;
     }
     return HR_OK;

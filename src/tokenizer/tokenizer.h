@@ -65,7 +65,7 @@ enum {
     HR_TOKENIZER_SPECIAL = 1,
     HR_TOKENIZER_ADDED = 2,
     HR_TOKENIZER_OUTSIDE = 4,  /* the model never outputs it */
-    HR_TOKENIZER_RENAMED = 8,  /* an added token whose text is normalized */
+    HR_TOKENIZER_RENAMED = 8,  /* an added token whose normalized text is another one */
     HR_TOKENIZER_FALLBACK = 16 /* stands for a byte (<0x41>) */
 };
 
@@ -99,6 +99,8 @@ struct hr_tokenizer {
     hr_pretokenizer *pretokenizer;
     hr_added raw, normalized;    /* added tokens that match in raw text, in normalized text */
     const hr_added_token *added; /* [added_count] in file order */
+    /* [added_count] text and bytes that those with HR_TOKENIZER_RENAMED are decoded to. */
+    const hr_added_token *renamed;
     int32_t added_count;
     uint8_t *marks; /* [ids] flags HR_TOKENIZER_... */
     hr_tokenizer_model_kind kind;

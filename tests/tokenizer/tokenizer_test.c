@@ -37,11 +37,12 @@ static void expect_case(const char *name, const char *ending, const char *patter
 
 static void small_tokenizers_encode_and_decode_like_the_reference(void **state)
 {
-    static const char *const names[] = { "contiguous",   "digits",    "few-bytes",  "gpt2",
-                                         "merged",       "nfc",       "o200k",      "paper-one",
-                                         "paper-two",    "pcre",      "prefix",     "prefix-nfc",
-                                         "prefix-whole", "qwen",      "ranks",      "super-one",
-                                         "super-two",    "unorderly", "whole-first" };
+    static const char *const names[] = { "blank",     "classes",    "contiguous", "digits",
+                                         "few-bytes", "gpt2",       "known",      "merged",
+                                         "nfc",       "o200k",      "paper-one",  "paper-two",
+                                         "pcre",      "prefix",     "prefix-nfc", "prefix-whole",
+                                         "qwen",      "ranks",      "super-one",  "super-two",
+                                         "unorderly", "whole-first" };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_case(names[i], "json", NULL);
 }
@@ -267,6 +268,13 @@ static void unsupported_features_are_refused_by_name(void **state)
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
         "\"model\":{\"type\":\"BPE\"" WORDS "}}",
         "a nested class is not supported");
+    expect_refused(
+        &s,
+        "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
+        "\"pattern\":{\"Regex\":\"[^\\\\W_]\"},\"behavior\":\"Isolated\",\"invert\":false},"
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
+        "\"model\":{\"type\":\"BPE\"" WORDS "}}",
+        "the rest of a class (");
 }
 
 static void invalid_files_are_refused(void **state)
