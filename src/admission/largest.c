@@ -377,7 +377,7 @@ static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_
     hr_error why = { .message = "" };
     char takes[HR_TAKES_BYTES];
     hr_strategy strategy = { .recompute_set = a->recompute_set };
-    set(a, answer->value + 1);
+    set(a, hr_max(answer->value + 1, a->low));
     hr_status status = hr_config_check(&a->config, &why);
     if (status == HR_OK && *a->config.memory.strategy)
         status = hr_strategy_read(&a->config, a->config.memory.strategy, &strategy, &why);
@@ -521,6 +521,10 @@ hr_status hr_query_largest(const hr_admission_machine *machine, const hr_config 
                  .high = (int64_t)row->key.high,
                  .available_bytes = config->memory.budget ? config->memory.budget
                                                           : machine->available_bytes };
+    char lowest[32]; /* the key is given, as it is in the recipe that is asked for */
+    snprintf(lowest, sizeof lowest, "%lld", (long long)a.low);
+    status = hr_config_set(&a.config, key, lowest, err);
+    if (status != HR_OK) return status;
     *answer = (hr_largest){ .key = &row->key,
                             .value = -1,
                             .next = -1,

@@ -171,7 +171,7 @@ static bool look_at_all(const removing *r, hr_plan_details *details)
             insert(&found, way, list, ways, count++);
     for (int32_t i = 0;
          i < count && details->removal_count < PACKED_MOST && r->admission->work < WORK_MOST; i++)
-        if (look(r, ways[i], HR_COMPILE_PACK_WORK_HINT, &found))
+        if (look(r, ways[i], HR_COMPILE_PACK_WORK, &found))
             insert(&found, ways[i], details->removals, order, details->removal_count++);
     return true;
 }

@@ -91,6 +91,28 @@ static bool is_times(const hr_prose_line *line, int32_t at)
            (at == 0 || text[at - 1] == ' ' || isdigit((unsigned char)text[at - 1]));
 }
 
+static int32_t digits_at(const char *text, int32_t at)
+{
+    int32_t count = 0;
+    while (isdigit((unsigned char)text[at + count])) count++;
+    return count;
+}
+
+/* The end of "1.000.000", "1'000" or "1 000 000", which are no numbers here; 0: there is none. */
+static int32_t grouped_end(const char *text, int32_t at)
+{
+    const int32_t first = digits_at(text, at);
+    const char separator = text[at + first];
+    int32_t end = at + first, groups = 0;
+    bool zero = false; /* a group that cannot be a number by itself */
+    if (first < 1 || first > 3 || !separator || !strchr(".' ", separator)) return 0;
+    for (; text[end] == separator && digits_at(text, end + 1) == 3; groups++, end += 4)
+        zero |= text[end + 1] == '0';
+    const bool certain = groups > 1 ||
+                         (groups && (separator == '\'' || (separator == ' ' && zero)));
+    return certain ? end : 0;
+}
+
 static bool add(hr_prose_line *line, hr_prose_token token)
 {
     if (line->token_count == HR_PROSE_TOKENS_MOST) {
@@ -116,10 +138,14 @@ static void split(hr_prose_line *line)
                             (c == '~' && text[at + 1] == ' ' &&
                              isdigit((unsigned char)text[at + 2]));
         const int32_t skip = c == '~' && text[at + 1] == ' ' ? 2 : 0;
+        const int32_t grouped = grouped_end(text, at);
         const int64_t taken = number ? hr_stated_scan(text + at + skip, line->length - at - skip,
                                                       &token.number)
                                      : 0;
-        if (taken > 0 && hr_stated_in_range(&token.number)) {
+        if (grouped) {
+            token.kind = HR_PROSE_WORD;
+            token.length = grouped - at;
+        } else if (taken > 0 && hr_stated_in_range(&token.number)) {
             token.kind = HR_PROSE_NUMBER;
             token.length = (int32_t)taken + skip;
             token.number.approximate |= skip > 0;

@@ -100,6 +100,7 @@ static void run_update(update *u, hr_estimate_model *model)
 {
     const hr_estimate_settings *s = u->settings;
     u->previous = u->all = u->most = 0;
+    hr_tape_burst(u->tape, "no temporaries", HR_ESTIMATE_TEMPORARIES, 0);
     if (has_masters(s)) {
         if (!s->offload_optimizer)
             hr_tape_burst(u->tape, "gradients in fp32", HR_ESTIMATE_TEMPORARIES,

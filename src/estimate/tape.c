@@ -186,8 +186,9 @@ int32_t hr_tape_keep(hr_tape *tape, const char *label, int32_t component, int64_
 
 void hr_tape_burst(hr_tape *tape, const char *label, int32_t component, int64_t bytes)
 {
-    if (tape->stopped || bytes <= 0) return;
-    hr_tape_release(tape, storage_new(tape, label, component, bytes));
+    if (tape->stopped || bytes < 0) return;
+    if (bytes) hr_tape_release(tape, storage_new(tape, label, component, bytes));
+    else look(tape, label);
 }
 
 /* ---- functions */

@@ -119,15 +119,19 @@ static hr_status check_positions(const hr_config *config, hr_error *err)
                    (long long)T, (long long)positions, (long long)positions, more);
 }
 
+/* Elements of a head of that width which RoPE rotates; 0: the family has none. */
+static int64_t rotated(const hr_config *config, int64_t width)
+{
+    const uint32_t traits = hr_family_of(config)->traits;
+    if (traits & HR_ROTATES_SHARE) return (int64_t)((double)width * config->model.rotary_fraction);
+    return traits & HR_ROTATES_ALL ? width : 0;
+}
+
 static hr_status check_rotation(const hr_config *config, hr_error *err)
 {
-    const int64_t width = hr_config_head_dim(config);
-    const uint32_t traits = hr_family_of(config)->traits;
-    const bool part = traits & HR_ROTATES_SHARE;
-    const double fraction = part ? config->model.rotary_fraction : 1;
-    const int64_t rotary = (int64_t)((double)width * fraction);
-    if (!(traits & (HR_ROTATES_SHARE | HR_ROTATES_ALL)) || rotary % 2 == 0) return HR_OK;
-    if (!part)
+    const int64_t width = hr_config_head_dim(config), rotary = rotated(config, width);
+    if (rotary % 2 == 0) return HR_OK;
+    if (!(hr_family_of(config)->traits & HR_ROTATES_SHARE))
         return hr_fail(err, HR_USAGE,
                        "RoPE needs an even head width, not %lld: change model.head_dim or "
                        "model.n_heads",
@@ -135,7 +139,40 @@ static hr_status check_rotation(const hr_config *config, hr_error *err)
     return hr_fail(err, HR_USAGE,
                    "model.rotary_fraction %g of a head of %lld is %lld elements; RoPE needs an "
                    "even number",
-                   fraction, (long long)width, (long long)rotary);
+                   config->model.rotary_fraction, (long long)width, (long long)rotary);
+}
+
+/* Whether a model of this width may have so many heads. */
+static bool suits(const hr_config *config, int64_t heads)
+{
+    const int64_t width = config->model.d_model / heads, groups = config->model.n_kv_heads;
+    return config->model.d_model % heads == 0 && (!groups || heads % groups == 0) &&
+           width <= HR_ATTENTION_HEAD_MAX && rotated(config, width) % 2 == 0;
+}
+
+/* Names the nearest number of heads that suits the width, or the nearest width that has one. */
+static hr_status refuse_heads(const hr_config *config, hr_error *err)
+{
+    const int64_t D = config->model.d_model, H = config->model.n_heads, pair = 2 * H;
+    int64_t nearest = 0;
+    for (int64_t low = 1; err && low <= D / low; low++) {
+        const int64_t both[] = { low, D / low };
+        for (int32_t i = 0; i < 2; i++) {
+            const int64_t away = llabs(both[i] - H), best = llabs(nearest - H);
+            if (suits(config, both[i]) &&
+                (!nearest || away < best || (away == best && both[i] < nearest)))
+                nearest = both[i];
+        }
+    }
+    if (!nearest)
+        return hr_fail(err, HR_USAGE,
+                       "model.n_heads %lld does not divide model.d_model %lld, and no number of "
+                       "heads suits it: use model.d_model=%lld",
+                       (long long)H, (long long)D, (long long)(hr_max((D + H) / pair, 1) * pair));
+    return hr_fail(err, HR_USAGE,
+                   "model.n_heads %lld does not divide model.d_model %lld; the nearest that does "
+                   "is %lld",
+                   (long long)H, (long long)D, (long long)nearest);
 }
 
 static hr_status check_heads(const hr_config *config, hr_error *err)
@@ -143,11 +180,7 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
     const int64_t D = config->model.d_model, H = config->model.n_heads;
     const int64_t G = hr_config_kv_heads(config);
     if (hr_family_of(config)->traits & HR_HAS_STATES) return HR_OK;
-    if (!config->model.head_dim && D % H)
-        return hr_fail(err, HR_USAGE,
-                       "model.n_heads %lld does not divide model.d_model %lld; the nearest that "
-                       "does is %lld",
-                       (long long)H, (long long)D, (long long)nearest_divisor(D, H, err));
+    if (!config->model.head_dim && D % H) return refuse_heads(config, err);
     if (H % G)
         return hr_fail(err, HR_USAGE,
                        "model.n_kv_heads %lld does not divide model.n_heads %lld; the nearest that "

@@ -82,16 +82,24 @@ static void put_stages(hr_html *page, const hr_plan_answer *answer)
     hr_html_end_table(page);
 }
 
+static void put_size(hr_html *page, const char *name, int64_t bytes, const char *behind)
+{
+    char text[256], a[HR_COUNT_BYTES], b[HR_COUNT_BYTES];
+    snprintf(text, sizeof text, "%s bytes (%s)%s", hr_count_print(bytes, a),
+             hr_size_print(bytes, b), behind);
+    hr_html_put_fact(page, name, text);
+}
+
 static void put_facts(hr_html *page, const hr_config *config, const hr_plan_answer *answer)
 {
-    char text[128], a[HR_COUNT_BYTES], b[HR_COUNT_BYTES];
+    char text[128], a[HR_COUNT_BYTES];
     hr_html_put(page, "<dl class=facts>");
     hr_html_put_fact(page, "parameters", hr_count_print(answer->parameters, text));
-    snprintf(text, sizeof text, "%s bytes (%s), %s", hr_count_print(answer->arena_bytes, a),
-             hr_size_print(answer->arena_bytes, b), answer->packing);
-    hr_html_put_fact(page, "arena", text);
-    if (answer->available_bytes > 0)
-        hr_html_put_fact(page, "available", hr_size_print(answer->available_bytes, text));
+    snprintf(text, sizeof text, ", %s", answer->packing);
+    put_size(page, "arena", answer->arena_bytes, text);
+    if (answer->available_bytes > 0) put_size(page, "available", answer->available_bytes, "");
+    if (answer->fits && answer->minimum_bytes > 0)
+        put_size(page, "smallest plan", answer->minimum_bytes, "");
     snprintf(text, sizeof text, "%lld x %lld tokens", (long long)config->train.batch,
              (long long)config->train.seq_len);
     hr_html_put_fact(page, "batch", text);

@@ -24,7 +24,8 @@ typedef struct {
     char piece[PIECE];
     const hr_compiled *compiled;
     int32_t *owner;   /* [storage_count] the buffer that first uses it */
-    int32_t *by_last; /* [storage_count] storages of the arena by their last operation */
+    /* [storage_count] storages of the arena by their first operation, and by their last */
+    int32_t *by_first, *by_last;
 } writer;
 
 /* ---- pickle */
@@ -155,8 +156,8 @@ static void put_trace(writer *w)
             put_event(w, "free_requested", w->by_last[ended], step);
             put_event(w, "free_completed", w->by_last[ended], step);
         }
-        for (; begun < count && plan->storages[begun].step_first <= step; begun++)
-            put_event(w, "alloc", begun, step);
+        for (; begun < count && plan->storages[w->by_first[begun]].step_first <= step; begun++)
+            put_event(w, "alloc", w->by_first[begun], step);
     }
     end_list(w);
     end_list(w);
@@ -230,6 +231,14 @@ static bool ends_before(const void *table, int32_t a, int32_t b)
                : a < b;
 }
 
+static bool begins_before(const void *table, int32_t a, int32_t b)
+{
+    const hr_storage *storages = table;
+    return storages[a].step_first != storages[b].step_first
+               ? storages[a].step_first < storages[b].step_first
+               : a < b;
+}
+
 static void find_owners(writer *w)
 {
     const hr_plan *plan = &w->compiled->plan;
@@ -237,7 +246,8 @@ static void find_owners(writer *w)
     for (int32_t i = 0; i < plan->storage_count; i++) w->owner[i] = HR_NONE;
     for (int32_t b = plan->buffer_count - 1; b >= 0; b--)
         if (plan->buffers[b].view_of == HR_NONE) w->owner[plan->buffers[b].storage] = b;
-    for (int32_t i = 0; i < count; i++) w->by_last[i] = i;
+    for (int32_t i = 0; i < count; i++) w->by_first[i] = w->by_last[i] = i;
+    hr_sort(plan->storages, begins_before, w->by_first, count);
     hr_sort(plan->storages, ends_before, w->by_last, count);
 }
 
@@ -248,9 +258,10 @@ hr_status hr_snapshot_write(const char *path, const hr_compiled *compiled, hr_re
     const int32_t count = compiled->plan.storage_count;
     writer w = { .err = err, .compiled = compiled };
     w.owner = hr_region_take(scratch, count, sizeof *w.owner);
+    w.by_first = hr_region_take(scratch, count, sizeof *w.by_first);
     w.by_last = hr_region_take(scratch, count, sizeof *w.by_last);
     scratch->used = used;
-    if (!w.owner || !w.by_last)
+    if (!w.owner || !w.by_first || !w.by_last)
         return hr_fail(err, HR_FAILURE, "no memory for a snapshot of %d ranges", count);
     find_owners(&w);
     w.status = hr_file_begin_path(&w.out, path, err);

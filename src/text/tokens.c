@@ -274,7 +274,8 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
-        hr_encoder_begin(tokens->encoder, offset, tokens->add_special && !tokens->omit_special);
+        const bool special = tokens->add_special && !tokens->omit_special;
+        hr_encoder_begin(tokens->encoder, offset, special ? HR_SPECIAL_BEFORE : HR_SPECIAL_NONE);
         tokens->begun = true;
         tokens->at = tokens->end = 0;
     }

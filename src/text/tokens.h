@@ -43,7 +43,7 @@ typedef struct hr_tokens hr_tokens;
 typedef hr_status hr_tokens_sink(void *context, const uint32_t *ids, int64_t count, hr_error *err);
 
 /* Opens a tokenizer that passes its ids to a sink, in memory [facts.bytes], aligned to 64.
- * `add_special`: also add the special tokens that its file adds to every text.
+ * `add_special`: also add the special tokens that its file adds before every text.
  * Errors as hr_tokenizer_place. */
 HR_MUST_CHECK hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes,
                                        const char *path, bool add_special, hr_tokens_sink *sink,

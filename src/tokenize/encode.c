@@ -176,7 +176,7 @@ static void encode_part(hr_encode_session_part *part)
     part->holds = true;
     part->id_count = 0;
     if (part->status != HR_OK) return;
-    hr_encoder_begin(part->encoder, part->position, false);
+    hr_encoder_begin(part->encoder, part->position, HR_SPECIAL_NONE);
     part->status = hr_encoder_take(part->encoder, part->window, 0, part->bytes, true, &taken,
                                    &part->err);
 }
@@ -236,7 +236,7 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
                                hr_error *err)
 {
     hr_encode_session_part *part = &t->parts[0];
-    hr_encoder_begin(part->encoder, position, false);
+    hr_encoder_begin(part->encoder, position, HR_SPECIAL_NONE);
     for (int64_t at = 0;;) {
         hr_status status = fill(in, t->window, &filled, t->window_bytes, err);
         int64_t taken = at;
@@ -312,7 +312,9 @@ static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t
         const bool sought = hr_json_is(&json, "text");
         kind = hr_json_next(&json);
         if (sought && (*text || kind != HR_JSON_STRING)) {
-            *why = *text ? "\"text\" occurs twice" : "\"text\" is not a string";
+            *why = *text          ? "\"text\" occurs twice"
+                   : json.problem ? json.problem
+                                  : "\"text\" is not a string";
             return HR_CORRUPT;
         }
         if (sought) {
@@ -334,7 +336,7 @@ static hr_status encode_whole(hr_tokenize *t, const char *text, int64_t bytes, h
     hr_encoder *encoder = t->parts[0].encoder;
     int64_t taken;
     begin_text(t);
-    if (!t->plain) hr_encoder_begin(encoder, 0, false);
+    if (!t->plain) hr_encoder_begin(encoder, 0, HR_SPECIAL_NONE);
     const hr_status status = t->plain
                                  ? hr_encode_session_plain(t, first, bytes, true, "the text", 0,
                                                            err)

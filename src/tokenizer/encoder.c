@@ -107,12 +107,12 @@ int64_t hr_encoder_before(const hr_encoder *encoder)
 
 /* ---- ids */
 
-void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
+void hr_encoder_begin(hr_encoder *encoder, int64_t position, hr_encoder_special special)
 {
     encoder->in_segment = encoder->stopped = false;
     encoder->segment_before = encoder->level_before = 0;
     encoder->position = position;
-    encoder->around = around;
+    encoder->special = special;
     encoder->normal_at = encoder->normal_end = 0;
     encoder->raw.search = encoder->normalized.search = 0;
     encoder->id_count = 0;
@@ -120,7 +120,7 @@ void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
     encoder->after_unknown = false;
     encoder->unit_search = 0;
     if (encoder->norm) hr_normalizing_begin(encoder->norm);
-    if (around)
+    if (special != HR_SPECIAL_NONE)
         hr_encoder_put_ids(encoder, encoder->tokenizer->first, encoder->tokenizer->first_count);
 }
 
@@ -406,7 +406,7 @@ hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, 
     encoder->position += done - at;
     *taken = done;
     if (!whole) return HR_OK;
-    if (encoder->around)
+    if (encoder->special == HR_SPECIAL_AROUND)
         hr_encoder_put_ids(encoder, encoder->tokenizer->last, encoder->tokenizer->last_count);
     hr_encoder_flush(encoder);
     return encoder->stopped ? hr_fail(err, HR_INTERRUPTED, "interrupted while encoding") : HR_OK;

@@ -40,8 +40,9 @@ HR_MUST_CHECK hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region
 void hr_encoder_may_grow(hr_encoder *encoder, hr_encoder_room *room);
 
 /* Begins a text, or a part of one at byte offset `position`, which error messages add to theirs.
- * `around`: also output the ids that the tokenizer adds at both ends of a text. */
-void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around);
+ * `special`: also output the ids that the tokenizer adds before a text, or at both ends of it. */
+typedef enum { HR_SPECIAL_NONE, HR_SPECIAL_BEFORE, HR_SPECIAL_AROUND } hr_encoder_special;
+void hr_encoder_begin(hr_encoder *encoder, int64_t position, hr_encoder_special special);
 
 /* Encodes the next window of the text.
  *

@@ -41,7 +41,8 @@ struct hr_encoder {
     bool after_unknown;   /* the last id is the unknown token */
     int64_t level_before; /* bytes done since the last raw added token */
     int64_t position;     /* bytes of the text that are consumed */
-    bool around, stopped;
+    hr_encoder_special special;
+    bool stopped;
     int32_t id_count;
     uint32_t ids[HR_ENCODER_IDS];
     hr_piece pieces[HR_ENCODER_PIECES];

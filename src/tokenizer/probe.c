@@ -191,6 +191,9 @@ static hr_status look(hr_tokenizer_source *source, const char *path, const char 
 {
     hr_status status = find_files(source, path, err);
     if (status != HR_OK) return status;
+    if (pattern && source->form != HR_TOKENIZER_RANKS)
+        return hr_fail(err, HR_USAGE, HR_OF_FILE "has its own pattern; --pattern is for .tiktoken",
+                       source->path);
     if (source->form == HR_TOKENIZER_RANKS) {
         status = choose_pattern(source, pattern, err);
         if (status == HR_OK) status = count_ranks(source, err);

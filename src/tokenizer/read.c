@@ -18,6 +18,7 @@ typedef struct {
     hr_keys keys;
     hr_added_token *added;
     int32_t added_count;
+    int64_t vocabulary, added_most; /* its tokens, and the largest id of an added one; -1: none */
     hr_added_token *normal; /* [added_count] their normalized texts, if there is a normalizer */
     bool ignores_merges;
     hr_read_unknown_desc unknown;
@@ -339,6 +340,14 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
     if (there >= 0 && there != id) why = "the vocabulary has it under another id";
     else if (there < 0) why = hr_keys_add(&r->keys, (const char *)token.text, token.bytes, id);
     if (!why && there < 0) r->tokenizer->marks[id] |= HR_TOKENIZER_OUTSIDE;
+    const int64_t next = hr_max(r->added_most + 1, r->vocabulary);
+    if (!why && there < 0 && id != next)
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE "added token \"%.*s\" has id %lld where the package tokenizers "
+                                  "would give it %lld; write its id, and list tokens by their ids",
+                       r->source->path, (int)hr_min(token.bytes, 80), (const char *)token.text,
+                       (long long)id, (long long)next);
+    r->added_most = hr_max(r->added_most, id);
     if (why)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "added token \"%.*s\" with id %lld: %s",
                        r->source->path, (int)hr_min(token.bytes, 80), (const char *)token.text,
@@ -356,6 +365,8 @@ static hr_status read_added(reading *r, hr_error *err)
     hr_json_kind kind = hr_json_next(&json);
     if (kind == HR_JSON_NULL) return HR_OK;
     if (kind != HR_JSON_ARRAY) return wrong(r, &json, "the list of added tokens", err);
+    r->vocabulary = r->keys.count;
+    r->added_most = -1;
     while ((kind = hr_json_next(&json)) == HR_JSON_OBJECT) {
         if (r->added_count > r->source->outline.added_count)
             return wrong(r, &json, "the list of added tokens", err);

@@ -385,7 +385,10 @@ static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_er
     hr_tokenizer *t = r->tokenizer;
     hr_bpe *bpe = &t->bpe;
     if (r->model != UNIGRAM && r->model != BPE)
-        return refuse(r, r->model == 3 ? "model_type is WORD" : "model_type is not UNIGRAM or BPE",
+        return refuse(r,
+                      r->model == 3   ? "model_type is WORD"
+                      : r->model == 4 ? "model_type is CHAR"
+                                      : "model_type is not UNIGRAM or BPE",
                       err);
     bpe->unknown = r->unknown;
     bpe->falls_back = r->falls_back;

@@ -53,7 +53,7 @@ static void encode(const hr_tokenizer *tokenizer)
     int64_t taken;
     if (hr_encoder_place(&encoder, &region, tokenizer, PIECE, sink, &t, &err) != HR_OK)
         __builtin_trap();
-    hr_encoder_begin(encoder, 0, true);
+    hr_encoder_begin(encoder, 0, HR_SPECIAL_AROUND);
     const hr_status status = hr_encoder_take(encoder, (const uint8_t *)text, 0, sizeof text - 1,
                                              true, &taken, &err);
     if (status != HR_OK && status != HR_CORRUPT) __builtin_trap();

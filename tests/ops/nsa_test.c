@@ -806,7 +806,7 @@ static float *slice(nsa *n, const float *from, int64_t row, int64_t width)
 /* Several chunks of queries of a long sequence go over blocks together; those of a part do not. */
 static void compare_parts(int64_t heads, hr_dtype dtype)
 {
-    static const int64_t pieces[] = { 1536, 512, 20480, 2048, 40960 };
+    static const int64_t pieces[] = { 1536, 512, 20480, 2048, 40960, 300 };
     static hr_kernels kernels;
     static nsa n;
     hr_kernels_fill(&kernels, hr_cpu_detect());

@@ -56,7 +56,7 @@ def main():
     program, events, read = sys.argv[1], 0, "not here"
     with tempfile.TemporaryDirectory() as folder:
         for words in (["small/llama"], ["pythia-70m", "--budget", "2GiB"], ["small/wide", "train.threads=1"],
-                      ["small/gpt2", "train.optimizer.clip=0"]):
+                      ["small/gpt2", "train.optimizer.clip=0"], ["quickstart", "memory.micro_batch=1"]):
             snapshot, count = check(program, folder, words)
             events += count
             try:

@@ -94,13 +94,19 @@ static inline void child_saved(void *context, int64_t step, const char *path)
     child_told->saved_count++;
 }
 
+static void *child_blocks; /* each has the address of the one before it */
+
 /* As a larger program would: blocks that stay, and a stack that has been deep. */
 static __attribute__((noinline)) void child_use_memory(int64_t bytes)
 {
     volatile char *const deep = alloca((size_t)bytes);
     for (int64_t i = 0; i < bytes; i += 512) deep[i] = 1;
-    for (int64_t i = 0; i < bytes; i += 16 << 10)
-        if (!malloc(16 << 10)) abort();
+    for (int64_t i = 0; i < bytes; i += 16 << 10) {
+        void **block = malloc(16 << 10);
+        if (!block) abort();
+        *block = child_blocks;
+        child_blocks = block;
+    }
 }
 
 static inline void child_train(void)

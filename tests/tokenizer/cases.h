@@ -70,7 +70,7 @@ static inline hr_status encode_all(subject *s, const uint8_t *text, int64_t byte
 {
     int64_t taken = 0, base = 0, size = 0, at = 0;
     s->count = 0;
-    hr_encoder_begin(s->encoder, 0, true);
+    hr_encoder_begin(s->encoder, 0, HR_SPECIAL_AROUND);
     for (;;) {
         const int64_t more = window ? 1 + rand() % window : bytes;
         size = base + size + more > bytes ? bytes - base : size + more;

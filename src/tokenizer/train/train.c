@@ -36,6 +36,8 @@ static hr_status check_numbers(const hr_tokenize_train_request *r, hr_error *err
     if (r->min_frequency < 0 || r->limit_alphabet < 0 || r->max_token_length < 0 ||
         r->transition < 0)
         return hr_fail(err, HR_USAGE, "an option has a negative number");
+    if (r->max_token_length == 1)
+        return hr_fail(err, HR_USAGE, "--max-token-length takes 2 or more characters");
     return HR_OK;
 }
 
@@ -53,6 +55,8 @@ static hr_status check_request(const hr_tokenize_train_request *r, hr_error *err
         return hr_fail(err, HR_USAGE, "--inherit and --pattern-two need --transition");
     if ((r->like && r->pattern) || (r->like_two && r->pattern_two))
         return hr_fail(err, HR_USAGE, "--pattern and --like exclude each other; give one");
+    if (r->prefix_space && (r->like || r->transition || (r->pattern && strcmp(r->pattern, "gpt2"))))
+        return hr_fail(err, HR_USAGE, "--prefix-space goes with the pattern gpt2 of one stage");
     for (int32_t i = 0; i < r->special_count; i++)
         if (!*r->special_tokens[i]) return hr_fail(err, HR_USAGE, "a special token is empty");
     return HR_OK;
