@@ -238,6 +238,10 @@ static void numbers_that_are_not_understood_are_not_judged(void **state)
     has_none("2 \xc2\xb7 3 \xc3\x97 4 = 24", 0);
     has_none("1,5 GB \xc3\x97 2 = 3 GB", 1);
     has_none("8 \xc3\x97 512 = 4,1k", 0);
+    has_none("1.000.000 \xc3\x97 4 bytes = 4 MB", 1);
+    has_none("1'000 \xc3\x97 4 bytes = 4 MB", 1);
+    has_none("1 000 \xc3\x97 4 bytes = 4 MB", 1);
+    has_claim("1.024 \xc3\x97 4 bytes = 4 bytes", "4 bytes", HR_VERDICT_TRUE, 4.096);
     has_none("2 \xc3\x97 3 = 1e400 GB", 0);
     has_claim("7B \xc3\x97 2 = 14 gigabytes", "14 gigabytes", HR_VERDICT_TRUE, 14e9);
     has_claim("16 \xc3\x97 175 GB = 2.8 Terabytes", "2.8 Terabytes", HR_VERDICT_TRUE, 2800e9);

@@ -399,6 +399,8 @@ static void a_run_starts_from_the_directory_that_a_run_wrote(void **state)
     assert_int_equal(run("plan from.yaml model.from=nowhere"), HR_USAGE);
     assert_int_equal(run("plan from.yaml model.from=llama --largest model.d_ff"), HR_USAGE);
     assert_non_null(strstr(err, "remove model.from"));
+    assert_int_equal(run("plan from.yaml --largest train.adapter.rank"), HR_OK);
+    assert_non_null(strstr(out, "train.adapter.rank does nothing with train.adapter.kind=none"));
     assert_int_equal(run("plan from.yaml model.from=llama"), HR_OK);
     assert_non_null(strstr(out, "  weights from llama\n"));
     assert_non_null(strstr(out, "  weights read from files\n"));

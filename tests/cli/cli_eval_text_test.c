@@ -248,6 +248,28 @@ static void what_is_no_number_is_null(void **state)
     json_decref(result);
 }
 
+/* tests/tokenizer/cases/qwen.json puts "!", id 0, before a text and "?", id 30, behind it. */
+static void what_a_tokenizer_puts_behind_a_text_is_not_scored(void **state)
+{
+    static char lines[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(
+        run("train tiny.yaml data.train=text.txt model.vocab_size=600 data.tokenizer=" HR_SOURCE
+            "/tests/tokenizer/cases/qwen.json --out m"),
+        HR_OK);
+    put("q.jsonl", "{\"context\": \"x\", \"choices\": [\"y\", \"zz\"], \"answer\": 0}\n");
+    put("y.txt", "xy");
+    assert_int_equal(run("eval m --choices q.jsonl --per-token ids.jsonl"), HR_OK);
+    get("ids.jsonl", lines);
+    assert_non_null(strstr(lines, "\"id\": "));
+    assert_null(strstr(lines, "\"id\": 30,"));
+    assert_int_equal(run("eval m --file y.txt --per-token ids.jsonl"), HR_OK);
+    get("ids.jsonl", lines);
+    assert_null(strstr(lines, "\"id\": 30,"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +283,7 @@ int main(void)
         IN_A_FOLDER(a_named_corpus_is_found),
         IN_A_FOLDER(what_is_no_number_is_null),
         IN_A_FOLDER(a_temporary_file_that_cannot_be_written_is_named_with_its_folder),
+        IN_A_FOLDER(what_a_tokenizer_puts_behind_a_text_is_not_scored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

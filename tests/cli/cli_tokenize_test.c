@@ -190,6 +190,8 @@ static void every_result_has_its_exit_code(void **state)
           "lines.jsonl: line 2: \"text\" is missing" },
         { "encode --tokenizer " CASES "/ranks.tiktoken text.txt", HR_USAGE,
           "give it with --pattern" },
+        { "encode --tokenizer " CASES "/gpt2.json --pattern qwen text.txt", HR_USAGE,
+          "has its own pattern" },
         { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
           "wrong.txt: byte 0: expected a token id" },
         { "decode --tokenizer " CASES "/gpt2.json - <wrong.txt", HR_CORRUPT,
