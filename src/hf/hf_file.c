@@ -167,11 +167,15 @@ static hr_status read_quantization(hr_hf_file *r, hr_json *json)
     }
     if (kind != HR_JSON_CLOSE) return not_json(r, json);
     r->weights = HR_WEIGHTS_F8_E4M3;
-    if (!strcmp(method, "fp8") && blocks && e4m3) return HR_OK;
+    const bool fp8 = !strcmp(method, "fp8");
+    if (fp8 && blocks && e4m3) return HR_OK;
     return hr_fail(r->err, HR_CORRUPT,
-                   "%s: quantization_config with quant_method \"%s\" is not supported; headroom "
+                   "%s: quantization_config with quant_method \"%s\"%s is not supported; headroom "
                    "reads \"fp8\" with \"fmt\": \"e4m3\" and \"weight_block_size\": [128, 128]",
-                   hr_hf_shown(r), method);
+                   hr_hf_shown(r), method,
+                   !fp8    ? ""
+                   : !e4m3 ? " and another \"fmt\""
+                           : " and another \"weight_block_size\"");
 }
 
 /* Returns whether any architecture has this option. */

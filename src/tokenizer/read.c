@@ -26,7 +26,9 @@ typedef struct {
 
 static hr_json over(const reading *r, const hr_json_index_member *member)
 {
-    return hr_json_over(r->text + member->at, member->bytes);
+    hr_json json = hr_json_over(r->text + member->at, member->bytes);
+    json.zeros = true;
+    return json;
 }
 
 static hr_status read_file(reading *r, const char *path, int64_t bytes, char *text, hr_error *err)
@@ -331,8 +333,7 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
         return wrong(r, json, "an added token", err);
     if (!token.bytes) return HR_OK; /* never matches, as in the reference */
     if (token.bytes > HR_BPE_TOKEN_BYTES_MAX)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "added token %lld has %d bytes; the limit is %d",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "added token %lld has %d bytes; the limit is %d",
                        r->source->path, (long long)id, token.bytes, HR_BPE_TOKEN_BYTES_MAX);
     token.id = (uint32_t)id;
     const int32_t there = hr_keys_find(&r->keys, (const char *)token.text, token.bytes, "", 0);
@@ -501,7 +502,14 @@ static hr_status make(reading *r, hr_region scratch, const hr_pretokenizer_desc 
                                                                      : HR_BPE_CHARACTERS;
     if (status == HR_OK && kind >= HR_BPE_CHARACTERS && r->ignores_merges && !tokenizer->splits)
         status = refuse(r, "ignore_merges", "true without a Metaspace with split", err);
-    if (status == HR_OK) status = hr_bpe_finish(&tokenizer->bpe, kind, scratch, err);
+    hr_error own;
+    const hr_status finished = status == HR_OK ? hr_bpe_finish(&tokenizer->bpe, kind, scratch, &own)
+                                               : HR_OK;
+    if (finished != HR_OK)
+        status = hr_fail(err, finished, HR_OF_FILE "%s", r->source->path, own.message);
+    if (status == HR_OK && kind == HR_BPE_RANKS && tokenizer->bpe.bytes_missing)
+        status = hr_fail(err, HR_CORRUPT, HR_OF_FILE "a byte has no token: text would be lost",
+                         r->source->path);
     if (status == HR_OK) status = check_unknown(r, "unk_token", err);
     if (status == HR_OK) status = check_unknown(r, "byte_fallback", err);
     tokenizer->bpe.whole_first = r->ignores_merges;
