@@ -143,7 +143,8 @@ hr_added_part hr_added_next(const hr_added *added, const uint8_t *text, int64_t 
         if (more && !whole) return plain(added, text, at, p, p, bytes, false);
         if (!token) continue;
         int64_t end = p + token->bytes, begin = p;
-        if (token->rstrip) end = blanks_behind(added, text, end, bytes);
+        /* Up to `at`, if it is later, the token before this one has taken all white space. */
+        if (token->rstrip) end = blanks_behind(added, text, hr_max(end, at), bytes);
         if ((token->rstrip || token->single_word) && !whole && end + 4 > bytes)
             return plain(added, text, at, p, p, bytes, false);
         if (token->single_word && !is_alone(text, p, p + token->bytes, bytes)) {
