@@ -19,9 +19,9 @@ static bool normalizes(const hr_tokenizer *tokenizer)
 /* Bytes of the buffer for pieces that get a leading space, or a space for each U+2581. */
 static int64_t lead_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    if (tokenizer->kind != HR_BYTE_LEVEL_BPE)
-        return hr_max(piece_bytes, LEAD_BYTES) + 1 + HR_ENCODER_BEHIND;
-    return tokenizer->prefix_space ? LEAD_BYTES : 0;
+    return tokenizer->kind != HR_BYTE_LEVEL_BPE || tokenizer->prefix_space
+               ? hr_max(piece_bytes, LEAD_BYTES) + 1 + HR_ENCODER_BEHIND
+               : 0;
 }
 
 static int64_t workspace_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)

@@ -127,6 +127,21 @@ static void ids_do_not_depend_on_threads(void **state)
     }
 }
 
+/* The first piece, which gets a space, is as long as the text, which is a part of one thread. */
+static void a_first_piece_can_be_long(void **state)
+{
+    (void)state;
+    require_program();
+    assert_int_equal(system("head -c 20000 /dev/zero | tr '\\0' '\\n' >text.txt"), 0);
+    for (int32_t threads = 1; threads <= 2; threads++) {
+        assert_int_equal(run("tokenize count --threads %d --json --tokenizer " CASES
+                             "/prefix.json text.txt",
+                             threads),
+                         HR_OK);
+        assert_non_null(strstr(out, "\"ids\": 20000,"));
+    }
+}
+
 /* Longer than the window and the initial buffer for a piece, as text and as a line. */
 static void pieces_and_lines_can_be_long(void **state)
 {
@@ -230,6 +245,7 @@ int main(void)
         IN_A_FOLDER(only_a_file_or_standard_input_is_read),
         IN_A_FOLDER(a_byte_order_mark_before_json_lines_is_skipped),
         IN_A_FOLDER(ids_do_not_depend_on_threads),
+        IN_A_FOLDER(a_first_piece_can_be_long),
         IN_A_FOLDER(pieces_and_lines_can_be_long),
         IN_A_FOLDER(every_result_has_its_exit_code),
     };
