@@ -22,17 +22,36 @@
 
 enum { STATE_BYTES = 16 }; /* fp32 weight, gradient and two moments: the maximum per parameter */
 
-/* The divisor of `whole` nearest to `wanted`; the smaller of two. Divisors come in pairs, so the
- * loop ends at the square root of `whole`. Without an error to fill, the result is not needed. */
-static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *reader)
+/* Elements of a head of that width which RoPE rotates; 0: the family has none. */
+static int64_t rotated(const hr_config *config, int64_t width)
 {
-    int64_t nearest = 1;
+    const uint32_t traits = hr_family_of(config)->traits;
+    if (traits & HR_ROTATES_SHARE) return (int64_t)((double)width * config->model.rotary_fraction);
+    return traits & HR_ROTATES_ALL ? width : 0;
+}
+
+/* Whether the model may have so many heads, which divide its width. */
+static bool suits(const hr_config *config, int64_t heads)
+{
+    const int64_t width = config->model.d_model / heads, groups = config->model.n_kv_heads;
+    return (!groups || heads % groups == 0) && width <= HR_ATTENTION_HEAD_MAX &&
+           rotated(config, width) % 2 == 0;
+}
+
+/* The divisor of `whole` nearest to `wanted`; the smaller of two. Divisors come in pairs, so the
+ * loop ends at the square root of `whole`. Without an error to fill, the result is not needed.
+ *   model  only numbers of heads that suit it; 0: none does. Null: any divisor */
+static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_config *model,
+                               const hr_error *reader)
+{
+    int64_t nearest = 0;
     for (int64_t low = 1; reader && low <= whole / low; low++) {
         if (whole % low) continue;
         const int64_t pair[] = { low, whole / low };
         for (int32_t i = 0; i < 2; i++) {
             const int64_t away = llabs(pair[i] - wanted), best = llabs(nearest - wanted);
-            if (away < best || (away == best && pair[i] < nearest)) nearest = pair[i];
+            if (model && !suits(model, pair[i])) continue;
+            if (!nearest || away < best || (away == best && pair[i] < nearest)) nearest = pair[i];
         }
     }
     return nearest;
@@ -119,14 +138,6 @@ static hr_status check_positions(const hr_config *config, hr_error *err)
                    (long long)T, (long long)positions, (long long)positions, more);
 }
 
-/* Elements of a head of that width which RoPE rotates; 0: the family has none. */
-static int64_t rotated(const hr_config *config, int64_t width)
-{
-    const uint32_t traits = hr_family_of(config)->traits;
-    if (traits & HR_ROTATES_SHARE) return (int64_t)((double)width * config->model.rotary_fraction);
-    return traits & HR_ROTATES_ALL ? width : 0;
-}
-
 static hr_status check_rotation(const hr_config *config, hr_error *err)
 {
     const int64_t width = hr_config_head_dim(config), rotary = rotated(config, width);
@@ -142,28 +153,11 @@ static hr_status check_rotation(const hr_config *config, hr_error *err)
                    config->model.rotary_fraction, (long long)width, (long long)rotary);
 }
 
-/* Whether a model of this width may have so many heads. */
-static bool suits(const hr_config *config, int64_t heads)
-{
-    const int64_t width = config->model.d_model / heads, groups = config->model.n_kv_heads;
-    return config->model.d_model % heads == 0 && (!groups || heads % groups == 0) &&
-           width <= HR_ATTENTION_HEAD_MAX && rotated(config, width) % 2 == 0;
-}
-
 /* Names the nearest number of heads that suits the width, or the nearest width that has one. */
 static hr_status refuse_heads(const hr_config *config, hr_error *err)
 {
     const int64_t D = config->model.d_model, H = config->model.n_heads, pair = 2 * H;
-    int64_t nearest = 0;
-    for (int64_t low = 1; err && low <= D / low; low++) {
-        const int64_t both[] = { low, D / low };
-        for (int32_t i = 0; i < 2; i++) {
-            const int64_t away = llabs(both[i] - H), best = llabs(nearest - H);
-            if (suits(config, both[i]) &&
-                (!nearest || away < best || (away == best && both[i] < nearest)))
-                nearest = both[i];
-        }
-    }
+    const int64_t nearest = nearest_divisor(D, H, config, err);
     if (!nearest)
         return hr_fail(err, HR_USAGE,
                        "model.n_heads %lld does not divide model.d_model %lld, and no number of "
@@ -185,7 +179,7 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "model.n_kv_heads %lld does not divide model.n_heads %lld; the nearest that "
                        "does is %lld",
-                       (long long)G, (long long)H, (long long)nearest_divisor(H, G, err));
+                       (long long)G, (long long)H, (long long)nearest_divisor(H, G, NULL, err));
     if (config->model.head_dim > HR_ATTENTION_HEAD_MAX)
         return hr_fail(err, HR_USAGE, "model.head_dim is %lld; the limit is %d",
                        (long long)config->model.head_dim, HR_ATTENTION_HEAD_MAX);
@@ -236,7 +230,7 @@ static hr_status check_batch(const hr_config *config, hr_error *err)
         err, HR_USAGE,
         "memory.micro_batch %lld does not divide train.batch %lld; the nearest that does "
         "is %lld",
-        (long long)micro, (long long)batch, (long long)nearest_divisor(batch, micro, err));
+        (long long)micro, (long long)batch, (long long)nearest_divisor(batch, micro, NULL, err));
 }
 
 enum { FACTORS_MAX = 6 };

@@ -193,7 +193,8 @@ hr_status hr_metrics_claim(const hr_metrics *metrics, hr_error *err)
     struct stat what;
     if (metrics->fd < 0 || fstat(metrics->fd, &what) != 0 || !S_ISREG(what.st_mode)) return HR_OK;
     if (flock(metrics->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return HR_OK;
-    return hr_fail(err, HR_USAGE, "--metrics %s: another run writes to it; give another file",
+    return hr_fail(err, HR_USAGE,
+                   "%s: another run writes to it; wait until it ends, or give another file",
                    metrics->path);
 }
 

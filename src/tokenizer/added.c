@@ -151,8 +151,7 @@ hr_added_part hr_added_next(const hr_added *added, const uint8_t *text, int64_t 
             p += token->bytes - 1;
             continue;
         }
-        if (token->lstrip)
-            begin = hr_max(at, blanks_before(added, text, hr_min(at, p), p, bytes));
+        if (token->lstrip) begin = hr_max(at, blanks_before(added, text, hr_min(at, p), p, bytes));
         if (begin >= end) { /* the token before it has taken all of it */
             p += token->bytes - 1;
             continue;

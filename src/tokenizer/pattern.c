@@ -110,6 +110,9 @@ static __attribute__((noinline)) hr_status translate(hr_pattern *pattern, const 
                            "pattern \"%.*s\": %s is not supported, because PCRE2 and Oniguruma "
                            "interpret it differently",
                            (int)hr_min(bytes, 200), text, differs);
+        if (made_bytes < 0)
+            return hr_fail(err, HR_CORRUPT, "pattern \"%.*s\": it is too long",
+                           (int)hr_min(bytes, 200), text);
         pattern->code = compile(made, made_bytes, context, &code, &at);
     }
     if (pattern->code) return HR_OK;

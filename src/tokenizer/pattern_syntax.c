@@ -39,7 +39,6 @@ static const struct {
 enum { CLASSES = sizeof classes / sizeof *classes, NAME_BYTES = 48 };
 
 static const char word[] = WORD "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
-static const char too_long[] = "a text of so many classes";
 
 typedef struct {
     const char *text;
@@ -51,13 +50,14 @@ typedef struct {
     void *context;
     char *out;
     int64_t room, made;
+    bool is_full; /* out has no room */
     const char *why;
 } translation;
 
 static void put(translation *t, const char *text, int64_t bytes)
 {
     if (bytes > t->room - t->made) {
-        t->why = too_long;
+        t->is_full = true;
         return;
     }
     memcpy(t->out + t->made, text, (size_t)bytes);
@@ -73,7 +73,7 @@ static void put_text(translation *t, const char *text)
 static void put_set(translation *t, const char *set, bool negated)
 {
     if (t->inside && negated) {
-        t->why = "the rest of a class (\\W, \\P{...}, [:^...:]) within a class";
+        t->why = "a negated class (\\W, \\P{...}, [:^...:]) within brackets";
         return;
     }
     if (!t->inside) put_text(t, negated ? "[^" : "[");
@@ -81,7 +81,7 @@ static void put_set(translation *t, const char *set, bool negated)
     if (!t->inside) put_text(t, "]");
 }
 
-/* Writes a place where `negated` of one side is and the other is not a word character. */
+/* Writes a place with a word character on one side only; negated: on both sides or on none. */
 static void put_boundary(translation *t, bool negated)
 {
     static const char *const parts[2][4] = { { "(?:(?<=[", "])(?![", "])|(?<![", "])(?=[" },
@@ -211,7 +211,7 @@ static void put_one(translation *t)
     } else if (c == '(' && next == '?') {
         check_options(t);
     } else if (t->folds && is_ligature(c, next)) {
-        t->why = "ss, ff, fi, fl or st without regard to case";
+        t->why = "(?i) with ss, ff, fi, fl or st";
     }
     put(t, &c, 1);
     t->at++;
@@ -227,7 +227,7 @@ const char *hr_pattern_translate(const char *text, int64_t bytes,
                       .context = context,
                       .out = out,
                       .room = room };
-    while (t.at < bytes && !t.why) put_one(&t);
-    *out_bytes = t.made;
+    while (t.at < bytes && !t.why && !t.is_full) put_one(&t);
+    *out_bytes = t.is_full ? -1 : t.made;
     return t.why;
 }

@@ -344,8 +344,9 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
     const int64_t next = hr_max(r->added_most + 1, r->vocabulary);
     if (!why && there < 0 && id != next)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "added token \"%.*s\" has id %lld where the package tokenizers "
-                                  "would give it %lld; write its id, and list tokens by their ids",
+                       HR_OF_FILE "added token \"%.*s\" has id %lld, and the Python package "
+                                  "tokenizers would give it %lld: set \"id\" to that, with "
+                                  "added_tokens in the order of their ids",
                        r->source->path, (int)hr_min(token.bytes, 80), (const char *)token.text,
                        (long long)id, (long long)next);
     r->added_most = hr_max(r->added_most, id);

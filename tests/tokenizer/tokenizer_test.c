@@ -274,7 +274,13 @@ static void unsupported_features_are_refused_by_name(void **state)
         "\"pattern\":{\"Regex\":\"[^\\\\W_]\"},\"behavior\":\"Isolated\",\"invert\":false},"
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
         "\"model\":{\"type\":\"BPE\"" WORDS "}}",
-        "the rest of a class (");
+        "a negated class (");
+    expect_refused(
+        &s,
+        HEAD
+        ",\"added_tokens\":[{\"id\":999,\"content\":\"<x>\"}],\"model\":{\"type\":\"BPE\"" WORDS
+        "}}",
+        "has id 999, and the Python package tokenizers would give it ");
 }
 
 static void invalid_files_are_refused(void **state)

@@ -56,7 +56,7 @@ static hr_status check_request(const hr_tokenize_train_request *r, hr_error *err
     if ((r->like && r->pattern) || (r->like_two && r->pattern_two))
         return hr_fail(err, HR_USAGE, "--pattern and --like exclude each other; give one");
     if (r->prefix_space && (r->like || r->transition || (r->pattern && strcmp(r->pattern, "gpt2"))))
-        return hr_fail(err, HR_USAGE, "--prefix-space goes with the pattern gpt2 of one stage");
+        return hr_fail(err, HR_USAGE, "--prefix-space is for --pattern gpt2 without --transition");
     for (int32_t i = 0; i < r->special_count; i++)
         if (!*r->special_tokens[i]) return hr_fail(err, HR_USAGE, "a special token is empty");
     return HR_OK;
