@@ -264,6 +264,14 @@ VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
     return _mm256_max_epi32(a, b);
 }
 
+VEC_INLINE int32_t vec_reduce_max_int(vec_bits a)
+{
+    __m128i most = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1));
+    return _mm_cvtsi128_si32(most);
+}
+
 /* a 2^n for integer n in [-126, 127]; NaN if n is NaN. */
 VEC_INLINE vec vec_scale_by_power(vec a, vec n)
 {

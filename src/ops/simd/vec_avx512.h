@@ -266,6 +266,11 @@ VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
     return _mm512_max_epi32(a, b);
 }
 
+VEC_INLINE int32_t vec_reduce_max_int(vec_bits a)
+{
+    return _mm512_reduce_max_epi32(a);
+}
+
 /* a 2^floor(n); NaN if n is NaN. */
 VEC_INLINE vec vec_scale_by_power(vec a, vec n)
 {

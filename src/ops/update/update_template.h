@@ -193,10 +193,8 @@ VEC_INLINE vec_ints larger(vec_ints most, vec x)
 
 static float largest_of_lanes(vec_ints most)
 {
-    int32_t lanes[VEC_LANES], all = 0;
+    const int32_t all = vec_reduce_max_int((vec_bits)most);
     float scale;
-    memcpy(lanes, &most, sizeof lanes);
-    for (int64_t l = 0; l < VEC_LANES; l++) all = lanes[l] > all ? lanes[l] : all;
     memcpy(&scale, &all, sizeof scale);
     return scale;
 }
@@ -257,19 +255,21 @@ static void adamw_codes_apart(const float *gradient, float *master,
 
 /* A block between unpacking and packing. */
 typedef struct {
-    vec scale[2];     /* of the codes that are unpacked */
-    vec_ints most[2]; /* largest magnitudes */
+    vec scale[2]; /* of the codes that are unpacked */
     float values[2][HR_MOMENT_BLOCK];
 } coded_block;
 
 VEC_INLINE void adamw_codes_group(const float *gradient, float *master,
                                   const hr_coded_moment moments[2], hr_bf16 *weight, int64_t i,
-                                  const hr_adamw_factors *f, coded_block *block)
+                                  const hr_adamw_factors *f, coded_block *block, vec_ints most[2])
 {
+    const hr_moment_map *maps = hr_moment_maps;
+    /* Otherwise the tables are copied to the stack for every block. */
+    __asm__("" : "+r"(maps));
     vec m[GROUP / VEC_LANES], v[GROUP / VEC_LANES];
     for (int k = 0; k < 2; k++) vec_prefetch(moments[k].codes + i + AHEAD);
-    unpack_group(moments[0].codes + i, &hr_moment_maps[0], block->scale[0], m);
-    unpack_group(moments[1].codes + i, &hr_moment_maps[1], block->scale[1], v);
+    unpack_group(moments[0].codes + i, &maps[0], block->scale[0], m);
+    unpack_group(moments[1].codes + i, &maps[1], block->scale[1], v);
     UNROLL for (int j = 0; j < GROUP / VEC_LANES; j++)
     {
         const int64_t at = i + j * VEC_LANES;
@@ -278,8 +278,8 @@ VEC_INLINE void adamw_codes_group(const float *gradient, float *master,
                                       weight ? weight + at : NULL, f, VEC_LANES);
         vec_store_f32(block->values[0] + at, m[j], VEC_LANES);
         vec_store_f32(block->values[1] + at, root, VEC_LANES);
-        block->most[0] = larger(block->most[0], m[j]);
-        block->most[1] = larger(block->most[1], root);
+        most[0] = larger(most[0], m[j]);
+        most[1] = larger(most[1], root);
     }
 }
 
@@ -288,20 +288,18 @@ static void adamw_codes(const float *gradient, float *master, const hr_coded_mom
                         hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors)
 {
     const hr_adamw_factors f = *factors;
+    vec_ints most[2] = { { 0 }, { 0 } }; /* largest magnitudes */
     coded_block block;
     if (count < HR_MOMENT_BLOCK) {
         adamw_codes_apart(gradient, master, moments, weight, count, factors);
         return;
     }
-    for (int k = 0; k < 2; k++) {
-        block.scale[k] = vec_set(*moments[k].scale);
-        block.most[k] = (vec_ints){ 0 };
-    }
+    for (int k = 0; k < 2; k++) block.scale[k] = vec_set(*moments[k].scale);
     for (int64_t i = 0; i < HR_MOMENT_BLOCK; i += GROUP)
-        adamw_codes_group(gradient, master, moments, weight, i, &f, &block);
+        adamw_codes_group(gradient, master, moments, weight, i, &f, &block, most);
     for (int k = 0; k < 2; k++)
-        *moments[k].scale = pack_scaled(block.values[k], largest_of_lanes(block.most[k]),
-                                        moments[k].map, moments[k].codes, count);
+        *moments[k].scale = pack_scaled(block.values[k], largest_of_lanes(most[k]), moments[k].map,
+                                        moments[k].codes, count);
 }
 
 static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
