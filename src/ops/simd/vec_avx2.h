@@ -250,14 +250,6 @@ VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), index);
 }
 
-/* count + step where a > b. */
-VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b, int32_t step)
-{
-    const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
-    if (step == 1) return _mm256_sub_epi32(count, above);
-    return _mm256_add_epi32(count, _mm256_and_si256(above, _mm256_set1_epi32(step)));
-}
-
 /* The larger of two signed integers. */
 VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
 {
@@ -319,12 +311,6 @@ VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
 VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
 {
     return _mm256_srli_epi32(a, places);
-}
-
-/* The sign becomes the lowest place. */
-VEC_INLINE vec_bits vec_bits_sign_last(vec_bits a)
-{
-    return _mm256_or_si256(_mm256_add_epi32(a, a), _mm256_srli_epi32(a, 31));
 }
 
 /* Products of the low halves of 64-bit lanes; a vector is also VEC_LANES / 2 lanes of 64 bits. */

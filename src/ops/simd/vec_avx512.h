@@ -253,13 +253,6 @@ VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)
     return _mm512_mask_blend_ps(bit7, part[0], part[1]);
 }
 
-/* count + step where a > b. */
-VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b, int32_t step)
-{
-    return _mm512_mask_add_epi32(count, _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), count,
-                                 _mm512_set1_epi32(step));
-}
-
 /* The larger of two signed integers. */
 VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
 {

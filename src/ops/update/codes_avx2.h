@@ -9,81 +9,65 @@
 
 enum { GROUP = 32 };
 
-#include "ops/update/codes_search.h"
-
 VEC_INLINE void unpack_group(const uint8_t *codes, const hr_moment_map *map, vec scale, vec to[4])
 {
     UNROLL for (int i = 0; i < 4; i++)
         to[i] = vec_mul(vec_look_up(map->values, vec_load_u8(codes + 8 * i, VEC_LANES)), scale);
 }
 
-/* Nothing is prepared. */
+/* For each of 8 ranges of magnitudes two lines, one for each decade that has limits in it. */
 typedef struct {
-    const hr_moment_map *map;
+    vec slopes[2], offsets[2];
 } code_tables;
 
+/* A decade of n values goes from n to 2 n on its line, less a half, and less one more where the
+ * code of 0 is 0. */
 VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
 {
-    return (code_tables){ map };
+    code_tables t;
+    for (int k = 0; k < 2; k++) {
+        const vec_bits decade = vec_bits_add(_mm256_setr_epi32(3, 4, 5, 5, 0, 1, 2, 2),
+                                             vec_bits_set((uint32_t)k));
+        const vec_bits power = vec_bits_add(decade, vec_bits_set(151 - (uint32_t)map->shift));
+        const vec values = (vec)_mm256_slli_epi32(power, 23);
+        t.slopes[k] = vec_mul(values, vec_pick(map->slopes + 1, decade));
+        t.offsets[k] = vec_fma(values, vec_set(8.f / 9), vec_set(map->zero > 0 ? -0.5f : -1.5f));
+    }
+    return t;
 }
 
-VEC_INLINE vec_bits slots_of(vec x, const hr_moment_map *map)
-{
-    const float *edges = (const void *)map->edges;
-    const vec size = (vec)vec_bits_sign_last((vec_bits)x);
-    vec_bits slot = vec_count_above(vec_bits_set(0), size, vec_set(edges[3]), 4);
-    slot = vec_count_above(slot, size, vec_pick(edges + 1, slot), 2);
-    return vec_count_above(slot, size, vec_pick(edges, slot), 1);
-}
-
-/* Distances of normalized numbers from the code of 0. A decade of 2^n values is 1 to 2 on its line,
- * with limits at multiples of 2^-n, so n bits after the leading one are the value. Limits are
- * rounded, and so is the line: returns bits where a number is within NEAR places of a multiple. */
-VEC_INLINE vec_bits distances_of(vec x, const hr_moment_map *map, vec_bits *distance)
-{
-    enum { NEAR = 4, ONE = 0x3f000000 };
-    const vec_bits slot = slots_of(x, map);
-    const vec line = vec_fma((vec)((vec_lanes)x & 0x7fffffff), vec_pick(map->slopes, slot),
-                             vec_set(8.f / 9));
-    const vec_lanes place = (vec_lanes)vec_min(line, vec_set(2 - 0x1p-19f)) - ONE;
-    const vec_bits shift = _mm256_sub_epi32(vec_bits_set((uint32_t)map->shift), slot);
-    const vec_bits away = _mm256_srlv_epi32((vec_bits)(place - NEAR), shift);
-    *distance = vec_count_above(away, x, vec_set(map->limits[HR_MOMENT_CODES - 2]), 1);
-    return vec_bits_xor(away, _mm256_srlv_epi32((vec_bits)(place + NEAR), shift));
-}
-
-/* The codes, faster, where no number is near a limit. */
+/* The lower of the two lines, cut off, is the distance from the code of 0, or one less: between two
+ * decades, too, where a limit lies a fifth beyond the whole number. So the code or the one below it
+ * is known, and the limit between them decides. */
 VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *tables,
                            const hr_moment_map *map, uint8_t *codes)
 {
-    vec x[4];
-    vec_bits away[4], near = vec_bits_set(0), code;
-    (void)tables;
-    UNROLL for (int i = 0; i < 4; i++)
+    enum { VECTORS = GROUP / VEC_LANES, LEAST = 0x35000000, RANGES = 176 /* of 2^16 */ };
+    vec_bits code[VECTORS];
+    UNROLL for (int i = 0; i < VECTORS; i++)
     {
-        x[i] = vec_mul(vec_load_f32(from + 8 * i, VEC_LANES), inverse);
-        near = _mm256_or_si256(near, distances_of(x[i], map, &away[i]));
+        const vec x = vec_mul(vec_load_f32(from + i * VEC_LANES, VEC_LANES), inverse);
+        const vec size = (vec)((vec_lanes)x & 0x7fffffff);
+        const vec_bits known = vec_max_int((vec_bits)size, vec_bits_set(LEAST));
+        const vec_bits range = _mm256_mulhi_epu16(_mm256_srli_epi32(known, 16),
+                                                  vec_bits_set(RANGES));
+        vec line[2];
+        for (int k = 0; k < 2; k++)
+            line[k] = vec_fma(size, _mm256_permutevar8x32_ps(tables->slopes[k], range),
+                              _mm256_permutevar8x32_ps(tables->offsets[k], range));
+        code[i] = _mm256_cvttps_epi32(vec_min(line[0], line[1]));
+        if (map->zero > 0) {
+            const vec_bits below = _mm256_srai_epi32((vec_bits)x, 31); /* 0 or -1 */
+            code[i] = vec_bits_add(vec_bits_xor(code[i], below), vec_bits_set((uint32_t)map->zero));
+            code[i] = vec_max_int(code[i], vec_bits_set(0));
+        }
+        const vec above = _mm256_cmp_ps(x, vec_look_up(map->limits, code[i]), _CMP_GT_OQ);
+        code[i] = _mm256_sub_epi32(code[i], (vec_bits)above);
     }
-    if (__builtin_expect(!_mm256_testz_si256(near, near), 0)) {
-        float values[GROUP];
-        UNROLL for (int i = 0; i < 4; i++) vec_store_f32(values + 8 * i, x[i], VEC_LANES);
-        search_group(values, map, codes);
-        return;
-    }
-    const vec_bits low = _mm256_packus_epi32(away[0], away[1]);
-    const vec_bits high = _mm256_packus_epi32(away[2], away[3]);
-    if (map->zero > 0) {
-        const vec_bits signs = _mm256_packs_epi16(
-            _mm256_packs_epi32((vec_bits)x[0], (vec_bits)x[1]),
-            _mm256_packs_epi32((vec_bits)x[2], (vec_bits)x[3]));
-        code = _mm256_add_epi8(_mm256_set1_epi8((char)map->zero),
-                               _mm256_sign_epi8(_mm256_packus_epi16(low, high), signs));
-    } else { /* one too far, and up to 256 */
-        const vec_bits one = _mm256_set1_epi16(1);
-        code = _mm256_packus_epi16(_mm256_subs_epu16(low, one), _mm256_subs_epu16(high, one));
-    }
+    const vec_bits bytes = _mm256_packus_epi16(_mm256_packus_epi32(code[0], code[1]),
+                                               _mm256_packus_epi32(code[2], code[3]));
     const vec_bits order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((void *)codes, _mm256_permutevar8x32_epi32(code, order));
+    _mm256_storeu_si256((void *)codes, _mm256_permutevar8x32_epi32(bytes, order));
 }
 
 #endif

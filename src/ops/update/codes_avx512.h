@@ -9,8 +9,6 @@
 
 enum { GROUP = 64 };
 
-#include "ops/update/codes_search.h"
-
 /* Double words of four vectors, in the order in which packing to bytes has them, and back. */
 VEC_INLINE __m512i reordered(__m512i bytes)
 {
@@ -99,6 +97,23 @@ VEC_INLINE __mmask16 distances_of(vec x, const code_tables *t, __m512i *distance
                                            _mm512_set1_epi32(ONE - NEAR));
     *distance = _mm512_srlv_epi32(place, _mm512_permutexvar_epi32(slot, t->shifts));
     return _mm512_testn_epi32_mask(place, _mm512_permutexvar_epi32(slot, t->between));
+}
+
+/* The codes of normalized numbers: the number of limits below them. */
+static __attribute__((noinline)) void search_group(const float *x, const hr_moment_map *map,
+                                                   uint8_t *codes)
+{
+    for (int i = 0; i < GROUP; i += VEC_LANES) {
+        const vec value = vec_load_f32(x + i, VEC_LANES);
+        vec_bits code = vec_bits_set(0);
+        for (int32_t half = HR_MOMENT_CODES / 2; half > 0; half /= 2) {
+            const vec_bits at = vec_bits_add(code, vec_bits_set((uint32_t)half - 1));
+            const __mmask16 above = _mm512_cmp_ps_mask(value, vec_look_up(map->limits, at),
+                                                       _CMP_GT_OQ);
+            code = _mm512_mask_add_epi32(code, above, code, _mm512_set1_epi32(half));
+        }
+        vec_store_u8(codes + i, code, VEC_LANES);
+    }
 }
 
 /* The codes, faster, where no number is near a limit. */
