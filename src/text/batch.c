@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "text/cursor.h"
 #include "text/shard.h"
+#include "text/spread.h"
 
 struct hr_batches {
     hr_shard *shards[HR_BATCH_SHARDS_MAX]; /* null: rows */
@@ -24,6 +25,7 @@ struct hr_batches {
     int64_t unit;           /* of a run of stages; 0: none */
     hr_batch_cursor cursor; /* at the first batch of the stage */
     int64_t passes;
+    int64_t stride; /* of a mixture, in a block of the stage */
     _Alignas(64) uint8_t shard_memory[];
 };
 
@@ -220,6 +222,7 @@ hr_status hr_batches_open(hr_batches **batches, void *memory, const hr_batch_des
     memcpy(opened->stage.shares, desc->mixture.shares, sizeof opened->stage.shares);
     opened->stage.T = desc->T;
     opened->stage.batch = desc->batch;
+    opened->stride = hr_spread_stride(desc->mixture.block);
     opened->tokens = desc->tokens;
     opened->seed = desc->seed;
     opened->training = desc->training;
@@ -267,32 +270,37 @@ static int64_t row_tokens(const hr_batches *b)
     return b->shards[0] ? b->stage.T : 1;
 }
 
-/* Selects the shard of a row of a mixture. The rows of a block are shuffled and divided into the
- * shards' shares. The position in the share plus the shares of the previous blocks is the row's
- * index within its shard. A run of stages shuffles each stage in another way.
- *
- *   index  out */
-static int32_t shard_of(const hr_batches *b, int64_t row, int64_t *index)
+/* The first place of a block of a mixture. A run of stages has other ones in each stage. */
+static int64_t start_of(const hr_batches *b, int64_t block)
 {
-    const hr_batch_stage *mixture = &b->stage;
-    const int64_t block = row / mixture->block;
-    int64_t at = order(b->seed, LANE_MIXTURE, mixture->first + block, row % mixture->block,
-                       mixture->block);
-    int32_t i = 0;
-    for (; at >= mixture->shares[i]; i++) at -= mixture->shares[i];
-    *index = block * mixture->shares[i] + at;
-    return i;
+    const hr_batch_stage *stage = &b->stage;
+    return order(b->seed, LANE_MIXTURE, stage->first + block, 0, stage->block);
 }
 
-/* Rows of a shard among the first `rows` rows of a stage. */
+/* Rows of a shard among the first `rows` rows of a stage. A shard has an arc of the circle. */
 static int64_t rows_of(const hr_batches *b, int32_t shard, int64_t rows)
 {
     const hr_batch_stage *stage = &b->stage;
-    int64_t index, count = 0;
-    if (!stage->block) return shard ? 0 : rows;
-    for (int64_t row = rows - rows % stage->block; row < rows; row++)
-        count += shard_of(b, row, &index) == shard;
-    return rows / stage->block * stage->shares[shard] + count;
+    const int64_t n = stage->block;
+    if (!n) return shard ? 0 : rows;
+    const int64_t block = rows / n, start = start_of(b, block), share = stage->shares[shard];
+    int64_t first = 0;
+    for (int32_t i = 0; i < shard; i++) first += stage->shares[i];
+    return block * share + hr_spread_count(n, b->stride, start, rows % n, first, share);
+}
+
+/* Selects the shard of a row of a mixture: the rows of a block go around the circle in strides.
+ *
+ *   index  out: the number of rows that the shard has had before */
+static int32_t shard_of(const hr_batches *b, int64_t row, int64_t *index)
+{
+    const hr_batch_stage *stage = &b->stage;
+    const int64_t n = stage->block;
+    int64_t at = (start_of(b, row / n) + row % n * b->stride) % n;
+    int32_t i = 0;
+    for (; at >= stage->shares[i]; i++) at -= stage->shares[i];
+    *index = rows_of(b, i, row);
+    return i;
 }
 
 /* The window at a position of the passes over a shard. */
@@ -324,6 +332,7 @@ void hr_batches_enter(hr_batches *batches, const hr_batch_stage *stage,
     batches->stage = *stage;
     batches->cursor = *cursor;
     batches->passes = passes;
+    batches->stride = hr_spread_stride(stage->block);
 }
 
 hr_batch_cursor hr_batches_cursor(const hr_batches *batches, int64_t number)

@@ -471,8 +471,8 @@ static void a_mixture_has_exact_shares_and_complete_epochs_of_each_shard(void **
             const int64_t window = ids[b * MIX_T] % 10000 / MIX_T;
             for (int t = 0; t < MIX_T; t++)
                 assert_int_equal(ids[b * MIX_T + t], 10000 * part + window * MIX_T + t);
-            seen[part][window]++;
-            rows_of[part]++;
+            /* one pass after the other */
+            assert_int_equal(seen[part][window]++, rows_of[part]++ / ((tokens[part] - 1) / MIX_T));
             in_block[part]++;
             if (row % 10 != 9) continue;
             for (int i = 0; i < PARTS; i++) assert_int_equal(in_block[i], desc.mixture.shares[i]);
@@ -508,6 +508,43 @@ static void a_mixture_has_exact_shares_and_complete_epochs_of_each_shard(void **
     close_batches(batches);
 }
 
+/* Shares that are exact only in a long block hold in a short run, too, up to a few rows. */
+static void a_short_run_has_the_shares_of_a_long_block(void **state)
+{
+    (void)state;
+    enum { B = 8, STEPS = 5, PARTS = 2 };
+    static int32_t ids[B * MIX_T], targets[B * MIX_T];
+    char paths[PARTS][512];
+    hr_batch_desc desc = describe(MIX_T, B, true);
+    desc.mixture = (hr_batch_mixture){ .count = PARTS, .shares = { 5001, 4999 }, .block = 10000 };
+    for (int i = 0; i < PARTS; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "short%d", i);
+        write_documents(name, 20 * MIX_T + 1, (uint32_t)(10000 * i));
+        strcpy(paths[i], hr_folder_path(&folder, name));
+        desc.mixture.shards[i] = paths[i];
+    }
+    for (desc.seed = 1; desc.seed < 20; desc.seed++) {
+        uint8_t seen[PARTS][20] = { { 0 } };
+        int64_t count, windows = 0;
+        hr_batches *batches = NULL;
+        hr_error err;
+        void *memory = hr_guard_open(&guard, hr_batches_bytes(PARTS));
+        assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_OK);
+        for (int64_t step = 0; step < STEPS; step++) {
+            assert_int_equal(hr_batches_fill(batches, step, 0, B, ids, targets, &count, &err),
+                             HR_OK);
+            for (int b = 0; b < B; b++) {
+                uint8_t *window = &seen[ids[b * MIX_T] / 10000][ids[b * MIX_T] % 10000 / MIX_T];
+                windows += !*window;
+                *window = 1;
+            }
+        }
+        assert_in_range(windows, PARTS * 20 - 3, PARTS * 20);
+        close_batches(batches);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -527,6 +564,7 @@ int main(void)
         TEST(a_flipped_bit_is_detected_when_its_window_is_read),
         TEST(masked_tokens_and_first_tokens_of_documents_are_not_targets),
         TEST(a_mixture_has_exact_shares_and_complete_epochs_of_each_shard),
+        TEST(a_short_run_has_the_shares_of_a_long_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
