@@ -175,6 +175,13 @@ static hr_status refuse_rows(const traversal *w, const char *path)
                    path);
 }
 
+/* What a link leads to, such as a disk that is not there, may be a part of the text. */
+static hr_status refuse_link(const traversal *w, const char *path)
+{
+    return hr_fail(w->err, HR_USAGE, "%.200s: is a link that leads nowhere: remove it, or mend it",
+                   path);
+}
+
 /* Raw ids may have any name that is not one of a text. */
 static hr_status check_ids(const traversal *w, const char *path, hr_file_sort *sort)
 {
@@ -202,6 +209,7 @@ static int64_t add_path(hr_list *list, const char *folder, int64_t folder_bytes,
     return list->pool_used - bytes;
 }
 
+/* bytes < 0: something that is no file. */
 static hr_status add_file(traversal *w, int64_t path, int64_t bytes)
 {
     hr_list *list = w->list;
@@ -220,6 +228,9 @@ static hr_status add_file(traversal *w, int64_t path, int64_t bytes)
         list->pool_used = path;
         return HR_OK;
     }
+    if (bytes < 0)
+        return hr_fail(w->err, HR_USAGE, "%.200s: is not a file: remove it, or name the files",
+                       text);
     if (list->count == list->files_max) return no_room(w);
     list->files[list->count++] = (hr_listed){ path, bytes, sort, w->part->ids_bytes };
     return HR_OK;
@@ -276,13 +287,14 @@ static hr_status take_entry(traversal *w, int32_t folder, const char *name)
     const char *place = list->pool + in->path;
     const int64_t path = add_path(list, place, (int64_t)strlen(place), name);
     if (path < 0) return no_room(w);
-    /* Ignore files that disappear during the traversal, and broken links. */
     if (stat(list->pool + path, &what) != 0) {
-        list->pool_used = path;
+        if (lstat(list->pool + path, &what) == 0) return refuse_link(w, list->pool + path);
+        list->pool_used = path; /* it has disappeared during the traversal */
         return HR_OK;
     }
-    if (S_ISREG(what.st_mode) && matches && own == last) return add_file(w, path, what.st_size);
     const bool deeper = S_ISDIR(what.st_mode);
+    if (!deeper && matches && own == last)
+        return add_file(w, path, S_ISREG(what.st_mode) ? what.st_size : -1);
     const int32_t folders = list->folder_count;
     hr_status status = HR_OK;
     if (deeper && any) status = add_folder(w, path, folder, in->component, &what);

@@ -34,6 +34,8 @@ static hr_status check_declared(hr_shard_import *tokens, const hr_input_stream *
 hr_status hr_shard_import_begin(hr_shard_import *tokens, hr_input_stream *input_stream,
                                 int32_t ids_bytes, uint8_t *buffer, hr_error *err)
 {
+    enum { NUMPY_BYTES = 6 };
+    static const char numpy[] = "\x93NUMPY";
     int32_t header[3] = { 0 };
     int64_t count;
     const hr_status status = hr_input_stream_read(input_stream, buffer, HEADER_BYTES, &count, err);
@@ -45,6 +47,11 @@ hr_status hr_shard_import_begin(hr_shard_import *tokens, hr_input_stream *input_
         return hr_fail(err, HR_USAGE,
                        "%s: has no llm.c header; for raw 16-bit ids, as nanoGPT writes them, add "
                        "ids=u16 after its name",
+                       input_stream->path);
+    if (count >= NUMPY_BYTES && memcmp(buffer, numpy, NUMPY_BYTES) == 0)
+        return hr_fail(err, HR_USAGE,
+                       "%s: is a NumPy file, and its header is no ids: write the array without "
+                       "one, with .tofile(\"train.bin\")",
                        input_stream->path);
     *tokens = (hr_shard_import){ .id_bytes = ids_bytes, .declared = -1, .held = count };
     return HR_OK;

@@ -30,9 +30,9 @@ typedef struct {
                       int64_t *targets_count, hr_error *err);
 } hr_batch_rows;
 
-/* A mixture: in every block of `block` consecutive training rows, shard i has shares[i] rows, spread
- * evenly from a random start. Each shard has its own epochs and shuffles, and goes through them in
- * order. */
+/* A mixture: in every block of `block` consecutive training rows, shard i has shares[i] rows,
+ * spread evenly from a random start. Each shard has its own epochs and shuffles, and goes through
+ * them in order. */
 typedef struct {
     int32_t count;                           /* 0: no mixture; one shard */
     const char *shards[HR_BATCH_SHARDS_MAX]; /* [count] paths */

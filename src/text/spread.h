@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text/spread.h - spreads the rows of a block evenly over the parts of a mixture.
  *
- * The parts have arcs on a circle of n places. A walk goes around it in strides of about n times the
- * golden ratio and comes to each place once in n steps, and to an arc, at any time, about as often
- * as its length says: with up to 65,536 places not more than 6 steps too often or too rarely. How
- * often is a sum in closed form, so no walk needs a table or a beginning.
+ * The parts have arcs on a circle of n places. A walk goes around it in strides of about n times
+ * the golden ratio and comes to each place once in n steps, and to an arc, at any time, about as
+ * often as its length says: with up to 65,536 places not more than 6 steps too often or too rarely.
+ * How often is a sum in closed form, so no walk needs a table or a beginning.
  * Source  Knuth, The Art of Computer Programming, volume 3, section 6.4, theorem S. */
 #ifndef HR_TEXT_SPREAD_H
 #define HR_TEXT_SPREAD_H

@@ -248,6 +248,9 @@ static void ids_of_unknown_origin_are_refused(void **state)
     put("odd.bin", "abc");
     desc = describe("@odd.bin ids=u16");
     assert_refused(&desc, HR_CORRUPT, "ends with an incomplete id of 2 bytes");
+    put("array.npy", "\x93NUMPY\x01");
+    desc = describe("@array.npy ids=u16");
+    assert_refused(&desc, HR_USAGE, "is a NumPy file, and its header is no ids");
     put("a.txt", "text");
     desc = describe("@a.txt ids=u16");
     assert_refused(&desc, HR_USAGE, "has ids=u16, but the name of a text");

@@ -151,8 +151,15 @@ static void links_are_followed_and_a_cycle_is_refused(void **state)
     (void)state;
     assert_int_equal(symlink("../10.txt", hr_folder_path(&folder, "b/link.txt")), 0);
     assert_int_equal(symlink("../a/deep", hr_folder_path(&folder, "b/other")), 0);
-    assert_int_equal(symlink("nowhere", hr_folder_path(&folder, "b/gone.txt")), 0);
     assert_listed("b/", "b/link.txt b/other/er/y2.txt b/other/y.txt.zst b/x.txt ");
+    assert_int_equal(symlink("nowhere", hr_folder_path(&folder, "b/gone")), 0);
+    assert_refused("b/", "b/gone: is a link that leads nowhere");
+    assert_refused("**/*.txt", "b/gone: is a link that leads nowhere");
+    assert_listed("b/*.txt", "b/link.txt b/x.txt ");
+    assert_int_equal(symlink("nowhere", hr_folder_path(&folder, "b/gone.txt")), 0);
+    assert_refused("b/*.txt", "b/gone.txt: is a link that leads nowhere");
+    assert_int_equal(unlink(hr_folder_path(&folder, "b/gone")), 0);
+    assert_int_equal(unlink(hr_folder_path(&folder, "b/gone.txt")), 0);
     assert_int_equal(symlink("..", hr_folder_path(&folder, "a/deep/back")), 0);
     assert_refused("a/", "a/deep/back: is a link to one of its parent folders");
     assert_refused("**/*.txt", "/back: is a link to one of its parent folders");
@@ -180,7 +187,9 @@ static void a_part_without_files_is_refused(void **state)
     assert_refused("**/**/x", "** may occur once in a pattern");
     assert_int_equal(mkfifo(hr_folder_path(&folder, "pipe.txt"), 0666), 0);
     assert_refused("pipe.txt", "is a device or pipe, a file is needed");
-    assert_listed("*.txt", "10.txt 2.txt ");
+    assert_refused("*.txt", "pipe.txt: is not a file");
+    assert_refused("", "pipe.txt: is not a file");
+    assert_listed("1*", "1.jsonl.gz 10.txt ");
 }
 
 /* Even if the name, as a pattern, would match other files or none. */
