@@ -38,6 +38,7 @@ typedef struct {
     hr_batch_mixture mixture;
     hr_trainer trainer;
     hr_folder_before before;
+    int64_t log_room;  /* bytes for the log beside the checkpoints; negative: no limit */
     bool is_in_folder; /* the run has written to train.out; token shards do not count */
     int lock;          /* lock of train.out; -1: not held */
 } run;
@@ -225,7 +226,8 @@ static hr_status enter_folder(run *r, hr_error *err)
     const hr_run_state *from = trainer->files.resume.found ? &trainer->files.resume.manifest.state
                                                            : NULL;
     const hr_status status = hr_log_open(&trainer->log, &r->options->events, r->config->train.out,
-                                         r->options->metrics, from, &r->run_region, err);
+                                         r->options->metrics, from, r->log_room, &r->run_region,
+                                         err);
     r->is_in_folder = status == HR_OK;
     return status == HR_OK ? hr_prepare_sidecars(r->config, trainer->inputs.vocabulary, err)
                            : status;
@@ -382,7 +384,9 @@ static hr_status check_disk(run *r, hr_error *err)
     const int64_t moments_bytes = hr_file_space_out_bytes(r->config, file_bytes(r));
     const hr_status status = hr_disk_check_run(r->config, disk, done, moments_bytes, &free_bytes,
                                                err);
+    r->log_room = -1;
     if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
+    r->log_room = free_bytes;
     snprintf(line, sizeof line,
              "disk   the log may grow to %s bytes, and %s are free beside the checkpoints; lines "
              "without room are left out",

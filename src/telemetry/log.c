@@ -60,8 +60,8 @@ hr_status hr_log_check_metrics(const char *out, const char *metrics, hr_error *e
 }
 
 hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *out,
-                      const char *metrics, const hr_run_state *from, hr_region *region,
-                      hr_error *err)
+                      const char *metrics, const hr_run_state *from, int64_t room,
+                      hr_region *region, hr_error *err)
 {
     char *line = hr_region_take(region, HR_METRICS_BYTES, 1);
     char *buffer = hr_region_take(region, HR_TENSORBOARD_BYTES, 1);
@@ -75,6 +75,7 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     if (status == HR_OK && hr_metrics_are_one(&log->log, &log->metrics))
         status = hr_fail(err, HR_USAGE, "--metrics %s: is the log of --out; give another file",
                          metrics);
+    log->most_bytes = room < 0 ? INT64_MAX : log->log.bytes + log->board.bytes + room;
     if (status == HR_OK) status = hr_metrics_claim(&log->log, err);
     return status == HR_OK ? hr_metrics_claim(&log->metrics, err) : status;
 }
@@ -87,11 +88,28 @@ static void report_failure(hr_log *log, hr_status status, const hr_error *err)
     log->failure_reported = true;
 }
 
+/* Whether the files in train.out may grow by a line; they keep a block for the last ones. */
+static bool has_room(hr_log *log)
+{
+    enum { LAST_BYTES = 4096 };
+    hr_error err;
+    const int64_t bytes = log->log.bytes + log->board.bytes + log->board.used;
+    if (!log->events || log->most_bytes - bytes > LAST_BYTES) return true;
+    report_failure(log,
+                   hr_fail(&err, HR_FAILURE,
+                           "%.1000s: has no more room beside the checkpoints: later steps are "
+                           "left out",
+                           log->path),
+                   &err);
+    return false;
+}
+
 void hr_log_step(hr_log *log, const hr_metrics_step *step)
 {
     hr_error err;
-    report_failure(log, hr_metrics_write_step(&log->log, step, &err), &err);
     report_failure(log, hr_metrics_write_step(&log->metrics, step, &err), &err);
+    if (!has_room(log)) return;
+    report_failure(log, hr_metrics_write_step(&log->log, step, &err), &err);
     report_failure(log, hr_tensorboard_write_step(&log->board, hr_clock_wall_seconds(), step, &err),
                    &err);
 }
@@ -99,6 +117,7 @@ void hr_log_step(hr_log *log, const hr_metrics_step *step)
 void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tokens)
 {
     hr_error err;
+    if (!has_room(log)) return;
     report_failure(log, hr_metrics_write_evaluation(&log->log, step, valid_loss, tokens, &err),
                    &err);
     if (tokens == 0) return; /* without a loss there is no point to plot */
@@ -111,6 +130,7 @@ void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tok
 void hr_log_sample(hr_log *log, int64_t step, const char *text, int64_t bytes)
 {
     hr_error err;
+    if (!has_room(log)) return;
     report_failure(log, hr_metrics_write_sample(&log->log, step, text, bytes, &err), &err);
 }
 

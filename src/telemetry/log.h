@@ -18,6 +18,7 @@ typedef struct {
     hr_metrics log;                /* steps and events between them */
     hr_metrics metrics;            /* steps only */
     hr_tensorboard board;
+    int64_t most_bytes; /* of the log and the events of TensorBoard */
     bool failure_reported;
     char path[HR_PATH_BYTES + 16], directory[HR_PATH_BYTES + 16];
 } hr_log;
@@ -35,12 +36,14 @@ HR_MUST_CHECK hr_status hr_log_check_metrics(const char *out, const char *metric
  *   out      train.out; empty: none
  *   metrics  path; null: none
  *   from     state of the checkpoint that the run resumes from; null: a new run
+ *   room     bytes by which the files in `out` may grow, so that checkpoints keep theirs: steps,
+ *            evaluations and samples beyond that are left out; negative: no limit
  *
  * Errors   USAGE    a path cannot be written
  *          CORRUPT  an existing file is not a log, or not the log of this run
  *          FAILURE  the system refuses. */
 HR_MUST_CHECK hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *out,
-                                    const char *metrics, const hr_run_state *from,
+                                    const char *metrics, const hr_run_state *from, int64_t room,
                                     hr_region *region, hr_error *err);
 
 /* These may be called before the log is open: then nothing is written. */

@@ -140,12 +140,15 @@ static void a_run_without_enough_disk_space_is_refused(void **state)
     assert_int_equal(run_on_disk(100000, script), HR_NO_FIT);
     assert_null(strstr(err, "keep_last=1"));
     assert_int_equal(run_on_disk(2000000, script), HR_OK);
-    /* A log that may exceed the disk does not end the run. */
-    assert_int_equal(run_on_disk(2000000, "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
-                                          "train.steps=4000 train.checkpoint_every=0 "
-                                          "--out disk/run\n"),
+    /* A log that may exceed the disk ends neither the run nor a checkpoint. */
+    assert_int_equal(run_on_disk(1000000, "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
+                                          "train.steps=4000 train.checkpoint_every=1000 "
+                                          "train.keep_last=1 --out disk/run\n"),
                      HR_OK);
     assert_non_null(strstr(out, "disk   the log may grow to "));
+    assert_non_null(strstr(err, "metrics.jsonl: has no more room beside the checkpoints: later "
+                                "steps are left out"));
+    assert_null(strstr(err, "no checkpoint"));
     /* A resumed run does not count its existing checkpoints again. */
     assert_int_equal(run_on_disk(1000000, "run=\"$HEADROOM train recipe.yaml data.train=text.txt "
                                           "train.schedule.kind=constant --out disk/run\"\n"
