@@ -114,6 +114,10 @@ int32_t hr_word_cost(const char *word, const char *known);
 /* Whether data.train is the source of synthetic ids, which no tokenizer reads. Pure. */
 bool hr_config_is_synthetic(const hr_config *config);
 
+/* Whether training and validation text are token ids, by their names, so that no tokenizer is
+ * needed. Pure. */
+bool hr_config_has_ids(const hr_config *config);
+
 /* Sets every key to its default. */
 void hr_config_default(hr_config *config);
 

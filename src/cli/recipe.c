@@ -68,15 +68,15 @@ void hr_cli_find_corpora(hr_config *config)
     hr_data_find_corpora(config, folders, count);
 }
 
-/* Says which keys synthetic ids do not use. */
-static void say_synthetic(const hr_config *given, const hr_config *config)
+/* Says which keys ids without a text do not use. */
+static void say_unused(const hr_config *given, const hr_config *config)
 {
     const bool tokenizer = strcmp(hr_config_text(given, "data.tokenizer"),
                                   hr_config_text(config, "data.tokenizer")) != 0;
     const bool samples = hr_config_integer(given, "train.sample_tokens") !=
                          hr_config_integer(config, "train.sample_tokens");
     if (tokenizer || samples)
-        fprintf(stderr, "headroom: synthetic ids have no text: %s%s%s not used\n",
+        fprintf(stderr, "headroom: token ids have no text: %s%s%s not used\n",
                 tokenizer ? "data.tokenizer" : "", tokenizer && samples ? " and " : "",
                 !samples    ? " is"
                 : tokenizer ? "train.sample_tokens are"
@@ -95,7 +95,7 @@ static hr_status adopt(hr_config *config, hr_error *err)
     }
     if (status == HR_OK) hr_cli_find_corpora(config);
     if (status == HR_OK) status = hr_config_adopt_data(config, err);
-    if (status == HR_OK && hr_config_is_synthetic(config)) say_synthetic(given, config);
+    if (status == HR_OK && hr_config_has_ids(config)) say_unused(given, config);
     hr_config_free(given);
     return status;
 }

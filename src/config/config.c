@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config/config.c - converts one key at a time between text and hr_config, using its table row. */
+#define _GNU_SOURCE
 #include "config/config.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -198,12 +200,53 @@ hr_config_data hr_config_data_of(const hr_config *config)
     return data;
 }
 
+/* Whether a part of a text [bytes] begins with a word. */
+static bool begins(const char *part, size_t bytes, const char *word)
+{
+    const size_t length = strlen(word);
+    return bytes >= length && !memcmp(part, word, length) &&
+           (bytes == length || part[length] == ' ');
+}
+
 bool hr_config_is_synthetic(const hr_config *config)
 {
-    static const char word[] = "synthetic";
     const char *text = config->data.train + strspn(config->data.train, " ");
-    return !config->data.fixed_batch[0] && !strncmp(text, word, sizeof word - 1) &&
-           (!text[sizeof word - 1] || strchr(" ;", text[sizeof word - 1]));
+    return !config->data.fixed_batch[0] && begins(text, strcspn(text, ";"), "synthetic");
+}
+
+static bool ends(const char *name, size_t *bytes, const char *ending)
+{
+    const size_t length = strlen(ending);
+    if (*bytes <= length || strncasecmp(name + *bytes - length, ending, length) != 0) return false;
+    *bytes -= length;
+    return true;
+}
+
+/* Whether a part of a text [bytes] has token ids: synthetic, of a declared type, or in a file whose
+ * name says so. */
+static bool has_ids(const char *part, size_t bytes)
+{
+    while (bytes && *part == ' ') part++, bytes--;
+    if (begins(part, bytes, "synthetic") || memmem(part, bytes, " ids=", 5)) return true;
+    const char *weight = memmem(part, bytes, " weight=", 8);
+    if (weight) bytes = (size_t)(weight - part);
+    while (bytes && part[bytes - 1] == ' ') bytes--;
+    (void)(ends(part, &bytes, ".gz") || ends(part, &bytes, ".zst"));
+    return ends(part, &bytes, ".bin");
+}
+
+bool hr_config_has_ids(const hr_config *config)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    const char *const texts[] = { data.train_text, data.valid_text };
+    if (!*data.train_text) return false;
+    for (int i = 0; i < 2; i++)
+        for (const char *part = texts[i]; *part;) {
+            const size_t bytes = strcspn(part, ";");
+            if (bytes && !has_ids(part, bytes) && part[bytes - 1] != '%') return false;
+            part += bytes + (part[bytes] == ';');
+        }
+    return true;
 }
 
 bool hr_config_document_end(const hr_config *config, int64_t *id)

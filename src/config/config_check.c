@@ -17,11 +17,13 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
     const hr_tokenizer_kind kind = hr_config_tokenizer(config);
     const bool words = kind == HR_TOKENIZER_WORDS;
     const int64_t V = config->model.vocab_size, least = words ? WORDS_LEAST : BYTE_IDS;
-    if (rows_alone && config->train.sample_tokens)
+    const bool has_ids = hr_config_has_ids(config), synthetic = hr_config_is_synthetic(config);
+    if ((rows_alone || (has_ids && !synthetic)) && config->train.sample_tokens)
         return hr_fail(err, HR_USAGE,
                        "train.sample_tokens is %lld, but the tokenizer of the ids in %.200s is not "
                        "known: use train.sample_tokens=none",
-                       (long long)config->train.sample_tokens, data.train_rows);
+                       (long long)config->train.sample_tokens,
+                       rows_alone ? data.train_rows : data.train_text);
     if (*data.train_rows && *data.valid_text && words)
         return hr_fail(err, HR_USAGE,
                        "data.tokenizer words needs training text, but %.200s has token ids; give "
@@ -29,7 +31,7 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
                        data.train_rows);
     if (!config->data.tokenizer[0])
         return hr_fail(err, HR_USAGE, "data.tokenizer is empty; use bytes, words or a path");
-    if (V >= least || rows_alone || hr_config_is_synthetic(config) || kind == HR_TOKENIZER_FILE)
+    if (V >= least || rows_alone || has_ids || kind == HR_TOKENIZER_FILE)
         return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "model.vocab_size is %lld; data.tokenizer %s needs %lld at least%s",

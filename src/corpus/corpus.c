@@ -280,18 +280,32 @@ static hr_status list_train(hr_corpus *corpus, hr_error *err)
 
 /* ---- holding out the end of a single text */
 
-enum { BOUNDARY_BYTES = 1 << 14 };
+enum {
+    BOUNDARY_BYTES = 1 << 14,
+    BEFORE = 3 /* bytes that an empty line takes, with the end before */
+};
+
+/* Where the first line after an empty one begins in text [bytes], from `at` on; `bytes`: nowhere. */
+static int64_t find_paragraph(const char *text, int64_t bytes, int64_t at)
+{
+    for (int64_t next = at; next <= bytes; next++) {
+        const char *line = memchr(text + next - 1, '\n', (size_t)(bytes - next + 1));
+        if (!line) return bytes;
+        next = line + 1 - text;
+        if (line[-1] == '\n' || (line[-1] == '\r' && line[-2] == '\n')) return next;
+    }
+    return bytes;
+}
 
 /* Finds the beginning of a paragraph in text [bytes] from `at` on, or else of a line, or else of a
- * character; `at` if there is none. 2 <= at. */
+ * character; `at` if there is none. BEFORE <= at. */
 static int64_t find_boundary(const char *text, int64_t bytes, int64_t at)
 {
-    const char *end = text + bytes;
-    const char *paragraph = memmem(text + at - 2, (size_t)(bytes - at + 2), "\n\n", 2);
+    const int64_t paragraph = find_paragraph(text, bytes, at);
     const char *line = memchr(text + at - 1, '\n', (size_t)(bytes - at + 1));
     int64_t character = at;
-    if (paragraph && paragraph + 2 < end) return paragraph + 2 - text;
-    if (line && line + 1 < end) return line + 1 - text;
+    if (paragraph < bytes) return paragraph;
+    if (line && line + 1 < text + bytes) return line + 1 - text;
     while (character < bytes && (text[character] & 0xc0) == 0x80) character++;
     return character < bytes ? character : at;
 }
@@ -300,7 +314,7 @@ static int64_t find_boundary(const char *text, int64_t bytes, int64_t at)
  * exact position, at most BOUNDARY_BYTES and half of the share later. */
 static hr_status split_text(hr_corpus *corpus, hr_error *err)
 {
-    char text[BOUNDARY_BYTES + 2];
+    char text[BEFORE + BOUNDARY_BYTES];
     hr_corpus_view *view = &corpus->view;
     const char *path = hr_list_path(&corpus->list, 0);
     int file;
@@ -314,12 +328,12 @@ static hr_status split_text(hr_corpus *corpus, hr_error *err)
     hr_status status = hr_list_open(path, &file, &bytes, err);
     if (status != HR_OK) return status;
     const int64_t held = (int64_t)((double)bytes * corpus->valid.share), at = bytes - held;
-    const int64_t room = hr_min((held + 1) / 2, BOUNDARY_BYTES), before = hr_min(at, 2);
-    memset(text, 0, 2); /* stands for the bytes before the file's first byte */
-    status = hr_file_read(file, path, at - before, text + 2 - before, room + before, err);
+    const int64_t room = hr_min((held + 1) / 2, BOUNDARY_BYTES), before = hr_min(at, BEFORE);
+    memset(text, 0, BEFORE); /* stands for the bytes before the file's first byte */
+    status = hr_file_read(file, path, at - before, text + BEFORE - before, room + before, err);
     hr_file_close(&file);
     if (status != HR_OK) return status;
-    const int64_t cut = at - 2 + find_boundary(text, room + 2, 2);
+    const int64_t cut = at - BEFORE + find_boundary(text, BEFORE + room, BEFORE);
     hr_stream *train = &corpus->streams[0], *valid = &corpus->streams[HR_SPEC_PARTS_MAX];
     train->split = valid->split = true;
     train->to = valid->from = cut;

@@ -64,6 +64,9 @@ static hr_status read_raw(hr_input_stream *input_stream, uint8_t *to, int64_t by
     if (status == HR_OK)
         status = hr_file_read(input_stream->file, input_stream->path, input_stream->offset, to,
                               next, err);
+    if (status == HR_CORRUPT) /* it has become shorter */
+        return hr_fail(err, HR_FAILURE, "%s: changed while it was read: run again",
+                       input_stream->path);
     if (status != HR_OK) return status;
     XXH3_128bits_update(&input_stream->hash, to, (size_t)next);
     input_stream->offset += next;

@@ -80,10 +80,11 @@ hr_status hr_config_adopt_data(hr_config *config, hr_error *err)
                          "train.stages out");
     if (status == HR_OK) status = hr_stage_texts_adopt(&adopted, err);
     if (status == HR_OK) status = hr_texts_read(&adopted, err);
-    if (hr_config_is_synthetic(config)) {
+    const bool synthetic = hr_config_is_synthetic(config);
+    if (synthetic || (hr_config_has_ids(config) &&
+                      hr_config_tokenizer(config) == HR_TOKENIZER_WORDS)) /* words of no text */
         snprintf(adopted.data.tokenizer, sizeof adopted.data.tokenizer, "bytes");
-        adopted.train.sample_tokens = 0;
-    }
+    if (synthetic) adopted.train.sample_tokens = 0;
     if (status == HR_OK) *config = adopted;
     return status;
 }

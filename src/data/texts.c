@@ -19,7 +19,7 @@ static hr_text_desc describe(const hr_config *config)
                            .file = config->data.tokenizer,
                            .vocab_size = config->model.vocab_size,
                            .words_max = config->data.words_max,
-                           .ids_only = hr_config_is_synthetic(config),
+                           .ids_only = hr_config_has_ids(config),
                            .document_end = document_end };
 }
 

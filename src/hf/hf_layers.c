@@ -89,7 +89,7 @@ void hr_hf_layers_default(hr_hf_layers *lists)
 {
     enum { LAYERS = 24 };
     hr_hf_layers *layers = &lists[ATTENTION_TYPES];
-    if (layers->count) return;
+    if (layers->count || lists[ATTENTION_LAYERS].count) return;
     for (int32_t l = 0; l < LAYERS; l++)
         layers->types[l] = l % 2 ? HR_LAYER_SLIDING : HR_LAYER_FULL;
     layers->count = LAYERS;

@@ -38,14 +38,6 @@ static size_t get_bytes(const char *name, char *bytes)
     return count;
 }
 
-static void put_bytes(const char *name, const char *bytes, size_t count)
-{
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void prepare(void)
 {
     require_program();

@@ -85,7 +85,7 @@ static void presets_train_on_synthetic_ids_of_any_vocabulary(void **state)
         assert_int_equal(run("train words.yaml model.vocab_size=%s data.valid=10%% --out v%s",
                              vocabularies[i], vocabularies[i]),
                          HR_OK);
-        assert_string_equal(err, "headroom: synthetic ids have no text: data.tokenizer and "
+        assert_string_equal(err, "headroom: token ids have no text: data.tokenizer and "
                                  "train.sample_tokens are not used\n");
         assert_non_null(strstr(out, "\ntrain  1,800 tokens"));
         assert_non_null(strstr(out, "\nvalid  200 tokens"));
@@ -97,6 +97,29 @@ static void presets_train_on_synthetic_ids_of_any_vocabulary(void **state)
         assert_int_equal(json_integer_value(json_object_get(text, "tokens")), 2000);
         json_decref(report);
     }
+}
+
+static void ids_need_no_tokenizer(void **state)
+{
+    (void)state;
+    static const char model[] = "train.seq_len=8 train.batch=2 train.steps=2 model.d_model=16 "
+                                "model.n_layers=1 model.n_heads=2 model.vocab_size=64";
+    char ids[400] = "";
+    for (size_t i = 0; i < sizeof ids; i += 2) ids[i] = (char)(i % 120 / 2);
+    put_bytes("v.bin", ids, sizeof ids);
+    put("empty.yaml", "{}\n");
+    assert_int_equal(run("train empty.yaml 'data.train=v.bin ids=u16' %s", model), HR_OK);
+    assert_string_equal(err, "");
+    assert_int_equal(
+        run("train empty.yaml 'data.train=v.bin ids=u16' data.tokenizer=words %s", model), HR_OK);
+    assert_string_equal(err, "headroom: token ids have no text: data.tokenizer is not used\n");
+    assert_int_equal(run("plan empty.yaml 'data.train=v.bin weight=1; w.bin.gz weight=2' %s "
+                         "train.sample_tokens=9",
+                         model),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "but the tokenizer of the ids in v.bin weight=1; w.bin.gz"));
+    assert_int_equal(run("plan empty.yaml 'data.train=v.bin; b.txt' %s", model), HR_USAGE);
+    assert_non_null(strstr(err, "data.tokenizer bytes needs 256 at least"));
 }
 
 /* ---- named corpora */
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test(training_on_synthetic_ids_learns_their_transitions),
         cmocka_unit_test(a_resumed_run_on_synthetic_ids_has_the_same_weights),
         cmocka_unit_test(presets_train_on_synthetic_ids_of_any_vocabulary),
+        cmocka_unit_test(ids_need_no_tokenizer),
         cmocka_unit_test(a_named_corpus_is_found_in_the_documented_folders),
         cmocka_unit_test(a_corpus_that_is_not_here_says_where_it_is),
     };

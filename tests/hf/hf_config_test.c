@@ -210,6 +210,9 @@ static void layers_with_a_window_are_those_of_transformers(void **state)
                     "\"global\"]}",
               "none", "");
     window_is(NEO_4 "[[[\"local\"],4]]}", "256", "");
+    window_is("{\"model_type\":\"gpt_neo\",\"num_layers\":4,\"attention_layers\":[\"global\","
+              "\"local\",\"global\",\"local\"]}",
+              "256", "full sliding");
 }
 
 /* Options that transformers 4.57 writes for every model, 5.23 for fewer, and others of published

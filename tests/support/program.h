@@ -49,6 +49,14 @@ static inline int drop_folder(void **state)
 
 #define IN_A_FOLDER(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
 
+static inline void put_bytes(const char *name, const char *bytes, size_t count)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
 static inline void put(const char *name, const char *text)
 {
     FILE *file = fopen(name, "w");
