@@ -285,7 +285,8 @@ enum {
     BEFORE = 3 /* bytes that an empty line takes, with the end before */
 };
 
-/* Where the first line after an empty one begins in text [bytes], from `at` on; `bytes`: nowhere. */
+/* Where the first line after an empty one begins in text [bytes], from `at` on; `bytes`: nowhere.
+ */
 static int64_t find_paragraph(const char *text, int64_t bytes, int64_t at)
 {
     for (int64_t next = at; next <= bytes; next++) {

@@ -381,6 +381,9 @@ static void the_end_of_a_single_text_is_held_out(void **state)
     (void)state;
     static char content[700000 + 64];
     assert_split("one\ntwo\n\nthree\nfour\n\nfive\nsix\n", "50%", "five\n", 16);
+    assert_split("one\r\ntwo\r\n\r\nthree\r\nfour\r\n\r\nfive\r\nsix\r\n", "50%", "five\r", 18);
+    assert_split("one\ntwo\n\nthree\nfour\n", "55%", "three\n", 11);
+    assert_split("one\r\ntwo\r\n\r\nthree\r\nf\r\n", "45.5%", "three\r", 10);
     assert_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
     assert_split("one two three four", "50%", "hree four", 9);
     assert_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);

@@ -186,9 +186,10 @@ static void window_is(const char *text, const char *window, const char *layer_ty
     "\"num_hidden_layers\":4,\"vocab_size\":101,\"hidden_size\":40," \
     "\"num_attention_heads\":4,\"intermediate_size\":61,\"num_key_value_heads\":2"
 #define WINDOW "{\"model_type\":\"qwen2\"," FOUR ",\"use_sliding_window\":true"
-#define NEO_4 \
+#define NEO_HEAD \
     "{\"model_type\":\"gpt_neo\",\"vocab_size\":101,\"hidden_size\":40,\"num_layers\":4," \
-    "\"num_heads\":4,\"intermediate_size\":null,\"attention_types\":"
+    "\"num_heads\":4,\"intermediate_size\":null,"
+#define NEO_4 NEO_HEAD "\"attention_types\":"
 
 static void layers_with_a_window_are_those_of_transformers(void **state)
 {
@@ -210,9 +211,8 @@ static void layers_with_a_window_are_those_of_transformers(void **state)
                     "\"global\"]}",
               "none", "");
     window_is(NEO_4 "[[[\"local\"],4]]}", "256", "");
-    window_is("{\"model_type\":\"gpt_neo\",\"num_layers\":4,\"attention_layers\":[\"global\","
-              "\"local\",\"global\",\"local\"]}",
-              "256", "full sliding");
+    window_is(NEO_HEAD "\"attention_layers\":[\"global\",\"local\",\"global\",\"local\"]}", "256",
+              "full sliding");
 }
 
 /* Options that transformers 4.57 writes for every model, 5.23 for fewer, and others of published
