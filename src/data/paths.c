@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "checkpoint/weights.h"
 #include "checkpoint/weights_in.h"
+#include "corpus/kind.h"
 #include "corpus/spec.h"
 #include "data/texts.h"
 
@@ -63,8 +64,9 @@ static bool is_inside(const char *path, const char *folder)
     return !strncmp(place, around, bytes) && (place[bytes] == '/' || !place[bytes]);
 }
 
-/* A run in a folder that is read would read its own files when it resumes. */
-static hr_status check_outside(const char *path, const char *key, const char *text, hr_error *err)
+/* A run that writes to a folder that is read would read its own files when it resumes. */
+static hr_status check_part(const char *option, const char *path, const char *key, const char *text,
+                            hr_error *err)
 {
     char folder[HR_PATH_BYTES];
     hr_spec spec;
@@ -75,20 +77,26 @@ static hr_status check_outside(const char *path, const char *key, const char *te
         snprintf(folder, sizeof folder, "%.*s", (int)part->path_bytes, part->path);
         if (is_inside(path, folder))
             status = hr_fail(err, HR_USAGE,
-                             "--out %s is in %s, which %s reads with all that is in it; give "
+                             "%s %s is in %s, which %s reads with all that is in it; give "
                              "another folder",
-                             path, folder, key);
+                             option, path, folder, key);
     }
     return status;
+}
+
+static hr_status check_outside(const hr_config *config, const char *option, const char *path,
+                               hr_error *err)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    const hr_status status = check_part(option, path, "data.train", data.train_text, err);
+    return status == HR_OK ? check_part(option, path, "data.valid", data.valid_text, err) : status;
 }
 
 static hr_status check_out(const hr_config *config, hr_error *err)
 {
     const char *path = config->train.out, *from = config->model.from;
     if (!*path) return HR_OK;
-    const hr_config_data data = hr_config_data_of(config);
-    hr_status status = check_outside(path, "data.train", data.train_text, err);
-    if (status == HR_OK) status = check_outside(path, "data.valid", data.valid_text, err);
+    hr_status status = check_outside(config, "--out", path, err);
     if (status != HR_OK) return status;
     if (*from && hr_file_is_one(path, from))
         return hr_fail(err, HR_USAGE,
@@ -116,6 +124,10 @@ static hr_status check_metrics(const hr_config *config, const char *path, hr_err
     if (!path) return HR_OK;
     for (int32_t i = 0; i < 2; i++)
         if (is_directly_in(path, made[i]) && !hr_file_exists(made[i])) return HR_OK;
+    if (hr_file_sort_of(path, (int64_t)strlen(path)).known) {
+        const hr_status status = check_outside(config, "--metrics", path, err);
+        if (status != HR_OK) return status;
+    }
     return hr_file_check_open(path, err);
 }
 

@@ -27,14 +27,15 @@ bool hr_recipe_change_allows(const hr_train_options *options, const char *key)
 /* Returns whether two mixtures have the same shares, or neither text is a mixture. */
 static bool has_same_shares(const char *key, const char *before, const char *now)
 {
-    hr_spec a, b;
-    if (hr_spec_read(&a, key, before, NULL) != HR_OK || hr_spec_read(&b, key, now, NULL) != HR_OK ||
-        a.weighted != b.weighted)
-        return false;
-    if (a.weighted && a.count != b.count) return false;
-    for (int32_t i = 0; a.weighted && i < a.count; i++)
-        if (a.parts[i].weight != b.parts[i].weight) return false;
-    return true;
+    const char *const texts[2] = { before, now };
+    int64_t shares[2][HR_SPEC_PARTS_MAX] = { { 0 } }, blocks[2] = { 0 };
+    for (int i = 0; i < 2; i++) {
+        hr_spec spec;
+        if (hr_spec_read(&spec, key, texts[i], NULL) != HR_OK) return false;
+        if (spec.weighted && hr_spec_shares(&spec, shares[i], &blocks[i], NULL) != HR_OK)
+            return false;
+    }
+    return blocks[0] == blocks[1] && !memcmp(shares[0], shares[1], sizeof shares[0]);
 }
 
 /* Whether data.valid holds out documents of the text of training: then it changes both texts. */

@@ -126,6 +126,7 @@ static void the_weights_of_a_mixture_are_not_part_of_the_path(void **state)
     assert_int_equal(run("%s data.train='text.txt weight=0.5; other.txt weight=0.5'", words),
                      HR_USAGE);
     assert_non_null(strstr(err, "1 change is not allowed; allow it with --allow-change"));
+    assert_int_equal(run("%s data.train='text.txt weight=3; other.txt weight=1'", words), HR_OK);
     assert_int_equal(run("%s data.train='text.txt weight=0.75; copy.txt weight=0.25'", words),
                      HR_OK);
 }

@@ -212,7 +212,11 @@ static void a_run_in_a_folder_that_it_reads_is_refused(void **state)
         assert_non_null(strstr(err, "headroom: --out texts/deep/new is in "));
     }
     assert_int_equal(access("texts/deep/new", F_OK), -1);
-    assert_int_equal(run("train tiny.yaml data.train=texts/ --out textsnew"), HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=texts/ --metrics texts/log.jsonl"), HR_USAGE);
+    assert_non_null(strstr(err, "headroom: --metrics texts/log.jsonl is in texts/, which "));
+    assert_int_equal(access("texts/log.jsonl", F_OK), -1);
+    assert_int_equal(run("train tiny.yaml data.train=texts/ --metrics texts/log --out textsnew"),
+                     HR_OK);
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out ''"), HR_USAGE);
 }
 
