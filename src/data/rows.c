@@ -81,7 +81,7 @@ hr_status hr_config_adopt_data(hr_config *config, hr_error *err)
     if (status == HR_OK) status = hr_stage_texts_adopt(&adopted, err);
     if (status == HR_OK) status = hr_texts_read(&adopted, err);
     const bool synthetic = hr_config_is_synthetic(config);
-    if (synthetic || (hr_config_has_ids(config) &&
+    if (synthetic || (hr_config_has_ids(&adopted) &&
                       hr_config_tokenizer(config) == HR_TOKENIZER_WORDS)) /* words of no text */
         snprintf(adopted.data.tokenizer, sizeof adopted.data.tokenizer, "bytes");
     if (synthetic) adopted.train.sample_tokens = 0;

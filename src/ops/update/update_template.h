@@ -58,6 +58,13 @@ static void sumsq(const float *gradient, int64_t count, double *runs)
  * not foresee the reads; an address past the end of an array is allowed. */
 enum { AHEAD = HR_MOMENT_BLOCK };
 
+VEC_INLINE void prefetch_ahead(const float *gradient, const float *master, const float *m)
+{
+    vec_prefetch(gradient + AHEAD);
+    vec_prefetch(master + AHEAD);
+    vec_prefetch(m + AHEAD);
+}
+
 /* Updates the moments and stores the weight. Returns the root of the second moment. */
 VEC_INLINE vec adamw_values(const float *gradient, float *master, vec *m, vec *v, hr_bf16 *weight,
                             const hr_adamw_factors *f, int64_t lanes)
@@ -84,6 +91,8 @@ VEC_INLINE vec adamw_values(const float *gradient, float *master, vec *m, vec *v
 VEC_INLINE void adamw_step(const float *gradient, float *master, float *m, float *v,
                            hr_bf16 *weight, int64_t i, const hr_adamw_factors *f, int64_t lanes)
 {
+    vec_prefetch(m + i + AHEAD);
+    vec_prefetch(v + i + AHEAD);
     vec first = vec_load_f32(m + i, lanes), second = vec_load_f32(v + i, lanes);
     (void)adamw_values(gradient + i, master + i, &first, &second, weight ? weight + i : NULL, f,
                        lanes);
@@ -104,6 +113,7 @@ static void adamw(const float *gradient, float *master, float *m, float *v, hr_b
 VEC_INLINE void sgd_step(const float *gradient, float *master, float *m, hr_bf16 *weight, int64_t i,
                          const hr_sgd_factors *f, int64_t lanes)
 {
+    prefetch_ahead(gradient + i, master + i, m + i);
     const vec w = vec_load_f32(master + i, lanes);
     const vec g = vec_fma(vec_set(f->pull), w,
                           vec_mul(vec_set(f->scale), vec_load_f32(gradient + i, lanes)));
@@ -127,6 +137,7 @@ static void sgd(const float *gradient, float *master, float *m, hr_bf16 *weight,
 VEC_INLINE void lion_step(const float *gradient, float *master, float *m, hr_bf16 *weight,
                           int64_t i, const hr_lion_factors *f, int64_t lanes)
 {
+    prefetch_ahead(gradient + i, master + i, m + i);
     const vec w = vec_load_f32(master + i, lanes), momentum = vec_load_f32(m + i, lanes);
     const vec g = vec_mul(vec_set(f->scale), vec_load_f32(gradient + i, lanes));
     const vec c = vec_fma(vec_set(f->keep1), momentum, vec_mul(vec_set(f->take1), g));
