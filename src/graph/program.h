@@ -28,6 +28,15 @@ enum {
     HR_TENSOR_NAME_BYTES = 64
 };
 
+/* Chunks of HR_PART_ROWS queries that go over the blocks of keys that they select together, in a
+ * sequence of T tokens: in a long one few of a chunk select the same block. A part of such a
+ * sequence has whole multiples of them. */
+static inline int64_t hr_part_together(int64_t T)
+{
+    enum { PER_CHUNK = 32768, MOST = 8 };
+    return T < PER_CHUNK ? 1 : T / PER_CHUNK < MOST ? T / PER_CHUNK : MOST;
+}
+
 /* The name of the table of gradient norms: one double for each trained parameter. */
 #define HR_NORM_PARTS "gradient norm parts"
 

@@ -2,6 +2,7 @@
 /* plan/strategy.c - canonical form, legality and application of strategies. */
 #include "plan/strategy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -9,6 +10,7 @@
 #include "graph/backend.h"
 #include "model/family.h"
 #include "model/layer_schema.h"
+#include "model/nsa.h"
 #include "plan/consume.h"
 #include "plan/defer.h"
 #include "plan/dequantize.h"
@@ -44,7 +46,8 @@ int64_t hr_strategy_unit(int64_t T, int64_t sequences)
 
 int64_t hr_strategy_part(const hr_config *config, int64_t sequences)
 {
-    return sequences == 1 && hr_family_of(config)->traits & HR_PARTS_SEQUENCES ? HR_PART_ROWS : 0;
+    if (sequences != 1 || !(hr_family_of(config)->traits & HR_PARTS_SEQUENCES)) return 0;
+    return HR_PART_ROWS * (hr_nsa_is_on(config) ? hr_part_together(config->train.seq_len) : 1);
 }
 
 /* Sequences per iteration; 0 stands for the whole batch. */
@@ -102,11 +105,12 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
             "multiple of %lld",
             (long long)strategy->mlp_tile, (long long)T, (long long)unit);
     const int64_t part = hr_strategy_part(config, sequences_of(config, strategy->micro_batch));
+    char nor[32] = "";
+    if (part) snprintf(nor, sizeof nor, ", nor of %lld", (long long)part);
     if (strategy->attention_tile % T && (!part || strategy->attention_tile % part))
         return hr_fail(err, HR_USAGE,
                        "attention_tile is in tokens: %lld is no multiple of train.seq_len %lld%s",
-                       (long long)strategy->attention_tile, (long long)T,
-                       part ? ", nor of 512" : "");
+                       (long long)strategy->attention_tile, (long long)T, nor);
     if (strategy->consume && strategy->micro_batch && strategy->micro_batch < batch)
         return hr_fail(err, HR_USAGE,
                        "micro_batch %lld accumulates gradients over %lld micro-batches: "

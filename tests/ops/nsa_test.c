@@ -803,10 +803,10 @@ static float *slice(nsa *n, const float *from, int64_t row, int64_t width)
     return memcpy(floats(n, n->rows * width), from + row * width, (size_t)(4 * n->rows * width));
 }
 
-/* Several chunks of queries of a long sequence go over blocks together; those of a part do not. */
+/* Several chunks of queries of a long sequence go over blocks together, in parts of any length. */
 static void compare_parts(int64_t heads, hr_dtype dtype)
 {
-    static const int64_t pieces[] = { 1536, 512, 20480, 2048, 40960, 300 };
+    static const int64_t pieces[] = { 1024, 3072, 20480, 2048, 38912, 300 };
     static hr_kernels kernels;
     static nsa n;
     hr_kernels_fill(&kernels, hr_cpu_detect());

@@ -408,7 +408,7 @@ static void run_own(const selecting *w, int64_t key)
  * on which rows it has, so these are the same in every part of a sequence. */
 static int64_t gathered_end(const selecting *w, int64_t position)
 {
-    const int64_t rows = attention_chunk(w->head.head_width);
+    const int64_t rows = attention_chunks(w->b->share.attr);
     return (position / rows + 1) * rows;
 }
 

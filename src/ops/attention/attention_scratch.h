@@ -141,11 +141,10 @@ static inline int64_t attention_lanes(const hr_attention_attr *attr, int64_t row
     return (rows + attr->T - 1) / attr->T * attr->G;
 }
 
-/* Tiles, or chunks, of queries that go over selected blocks together: in a long sequence few of one
- * select the same block, whose keys and sums come from memory. No result depends on it. */
+/* Tiles, or chunks, of queries that go over selected blocks together. */
 static inline int64_t attention_together(const hr_attention_attr *attr)
 {
-    return attr->mask.kind == HR_PATTERN_SELECTED ? hr_max(1, hr_min(attr->T / 32768, 8)) : 1;
+    return attr->mask.kind == HR_PATTERN_SELECTED ? hr_part_together(attr->T) : 1;
 }
 
 /* Queries whose sums of dq a thread has at a time. */
