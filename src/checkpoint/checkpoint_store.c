@@ -73,17 +73,20 @@ hr_status hr_checkpoint_store_newest(const char *store, int64_t below, int64_t *
 
 /* ---- reading */
 
-/* Distinguishes temporary or permission errors from damage. Only a damaged checkpoint may be
- * skipped or removed. */
+/* Distinguishes damage from errors of permission, and from those that may pass, such as of a disk on
+ * a network. Only a damaged checkpoint may be skipped or removed. */
 static hr_status status_of_errno(int code)
 {
     switch (code) {
-    case EACCES:
-    case EPERM:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM: return HR_FAILURE;
-    default: return HR_CORRUPT;
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENXIO:
+    case EIO:
+    case EBADMSG:
+    case EUCLEAN: return HR_CORRUPT;
+    default: return HR_FAILURE;
     }
 }
 

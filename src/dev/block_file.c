@@ -140,6 +140,20 @@ static hr_status check_kind(const hr_block_file *file, hr_error *err)
                    file->path);
 }
 
+bool hr_block_file_is(const char *path)
+{
+    int file;
+    int64_t bytes;
+    char begin[sizeof kind - 1];
+    if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return false;
+    const bool is = bytes == 0 ||
+                    (bytes >= (int64_t)sizeof begin &&
+                     hr_file_read(file, path, 0, begin, sizeof begin, NULL) == HR_OK &&
+                     !memcmp(begin, kind, sizeof begin));
+    hr_file_close(&file);
+    return is;
+}
+
 static hr_status refuse_bytes(const hr_block_file *file, int64_t needed, int code, hr_error *err)
 {
     char needed_text[HR_COUNT_BYTES], free_text[HR_COUNT_BYTES];

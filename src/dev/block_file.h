@@ -40,6 +40,9 @@ typedef struct {
     char path[PATH_MAX];
 } hr_block_file;
 
+/* Whether a file, which is not opened for writing, is one of these: empty, or with their header. */
+bool hr_block_file_is(const char *path);
+
 /* Bytes in the region. */
 int64_t hr_block_file_bytes(const hr_block_file_options *options);
 

@@ -45,7 +45,7 @@ static __attribute__((noinline)) int64_t leftover_bytes(const hr_config *config,
     char path[PATH_MAX], name[HR_FILE_SPACE_NAME_BYTES];
     hr_file_space_name(config, name);
     if (hr_path_join(hr_file_space_directory(config), name, path, sizeof path, NULL) != HR_OK ||
-        lstat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        lstat(path, &there) != 0 || !S_ISREG(there.st_mode) || !hr_block_file_is(path))
         return 0;
     if (removes) unlink(path);
     return 512 * (int64_t)there.st_blocks;

@@ -141,8 +141,11 @@ static bool starts_anew(hr_trainer *trainer, hr_kept kept)
     if (!may_start(trainer, state)) return false;
     snprintf(line, sizeof line, "the checkpoint has no %s: %s starts at %s", state->file,
              state->name, state->average ? "the current weights" : "zero");
-    trainer->state.step = trainer->files.resume.manifest.state.step; /* the rest is read later */
+    /* For the log alone: until all is loaded the run has no step that may be saved. */
+    const int64_t step = trainer->state.step;
+    trainer->state.step = trainer->files.resume.manifest.state.step;
     hr_trainer_trouble(trainer, line);
+    trainer->state.step = step;
     return true;
 }
 
@@ -186,7 +189,8 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
     if (!hr_statistics_read(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
                        trainer->files.resume.place);
-    trainer->state.steps = steps;
+    trainer->state.steps = hr_max(steps,
+                                  trainer->state.step); /* fewer may be left than were done */
     trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
     trainer->files.saved_step = trainer->state.step;
     trainer->files.is_saved = true;

@@ -516,6 +516,27 @@ static void a_directory_without_permission_is_refused_and_unchanged(void **state
     }
 }
 
+/* Fewer steps than are done leave a checkpoint that can be read; a file of the user stays. */
+static void a_run_with_fewer_steps_than_are_done_stays_readable(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.steps=6 --out fewer"), HR_OK);
+    put("fewer/scratch.tmp", "notes");
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.steps=3 train.sample_tokens=4 "
+                         "train.sample_every=6 --allow-change train.sample_tokens "
+                         "--allow-change train.sample_every --out fewer"),
+                     HR_OK);
+    assert_int_equal(run("checkpoint verify fewer"), HR_OK);
+    assert_non_null(strstr(out, "intact"));
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.steps=8 train.sample_tokens=4 "
+                         "train.sample_every=6 --out fewer"),
+                     HR_OK);
+    assert_non_null(strstr(out, "step 8/8"));
+    assert_int_equal(run("checkpoint prune fewer"), HR_OK);
+    assert_int_equal(access("fewer/scratch.tmp", F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +545,7 @@ int main(void)
         IN_A_FOLDER(the_target_of_a_link_is_unchanged),
         IN_A_FOLDER(a_path_that_is_too_long_is_refused_before_anything_is_created),
         IN_A_FOLDER(a_directory_without_permission_is_refused_and_unchanged),
+        IN_A_FOLDER(a_run_with_fewer_steps_than_are_done_stays_readable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
