@@ -73,8 +73,8 @@ hr_status hr_checkpoint_store_newest(const char *store, int64_t below, int64_t *
 
 /* ---- reading */
 
-/* Distinguishes damage from errors of permission, and from those that may pass, such as of a disk on
- * a network. Only a damaged checkpoint may be skipped or removed. */
+/* Distinguishes damage from errors of permission, and from those that may pass, such as of a disk
+ * on a network. Only a damaged checkpoint may be skipped or removed. */
 static hr_status status_of_errno(int code)
 {
     switch (code) {

@@ -4,6 +4,7 @@
 #include "tokenizer/train/stage.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -50,6 +51,7 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     hr_file_close(&file);
     if (status != HR_OK) return status;
     const char *merges = (const char *)text.base;
+    s->merges_hash = XXH3_64bits(merges, (size_t)bytes);
     const int64_t lines = hr_inherited_lines(merges, bytes, INT64_MAX);
     int64_t asked = s->request->transition;
     if (lines < asked && s->request->inherit)

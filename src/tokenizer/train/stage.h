@@ -49,6 +49,7 @@ typedef struct hr_stage {
     int32_t number; /* 1 or 2 */
     int32_t threads;
     const char *merges_path; /* stage 2: merges.txt with the inherited merges */
+    uint64_t merges_hash;    /* of its bytes */
 
     hr_memory memory;
     hr_pool pool;

@@ -71,17 +71,25 @@ static uint64_t mix_text(uint64_t sum, const char *text)
     return hr_random_mix(sum + 2);
 }
 
-static uint64_t settings_of(const hr_stage *s)
+/* Of what is asked for, with which stage 1 was made: its pattern and the content of `like` are not
+ * at hand in stage 2. */
+static uint64_t request_of(const hr_tokenize_train_request *r)
 {
-    const hr_tokenize_train_request *r = s->request;
-    const int64_t numbers[] = { r->vocab_size,           r->min_frequency, r->limit_alphabet,
-                                r->max_token_length,     r->transition,    r->special_count,
-                                s->pipeline.prefix_space };
+    const int64_t numbers[] = { r->vocab_size,       r->min_frequency, r->limit_alphabet,
+                                r->max_token_length, r->transition,    r->special_count,
+                                r->prefix_space };
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sum = hr_random_mix(sum ^ (uint64_t)numbers[i]);
     for (int32_t i = 0; i < r->special_count; i++) sum = mix_text(sum, r->special_tokens[i]);
-    sum = mix_text(sum, r->initial_alphabet);
+    sum = mix_text(mix_text(mix_text(sum, r->initial_alphabet), r->pattern), r->like);
+    return mix_text(sum, r->inherit);
+}
+
+static uint64_t settings_of(const hr_stage *s)
+{
+    uint64_t sum = hr_random_mix(request_of(s->request) ^ s->merges_hash);
+    sum = hr_random_mix(sum ^ (uint64_t)s->pipeline.prefix_space);
     for (int32_t i = 0; i < HR_PIPELINE_SECTIONS; i++) sum = mix_text(sum, s->pipeline.sections[i]);
     for (int32_t i = 0; i < HR_PIPELINE_FLAGS; i++) sum = mix_text(sum, s->pipeline.flags[i]);
     return sum;
@@ -145,11 +153,11 @@ static hr_status find_state(hr_stage *s, hr_state_head *head, bool *found, hr_er
     hr_status status = hr_state_read_head(s->request->out, head, found, err);
     if (status != HR_OK || !*found) return status;
     const bool same_text = head->text == s->source->identity;
-    if (head->stage == s->number && same_text && !head->merging) {
-        *found = false;
+    const uint64_t settings = head->merging ? settings_of(s) : request_of(s->request);
+    if (head->stage == s->number && same_text && head->settings == settings) {
+        *found = head->merging;
         return HR_OK;
     }
-    if (head->stage == s->number && same_text && head->settings == settings_of(s)) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "%s/training.state belongs to a training with other %s; remove it to start "
                    "over",
@@ -193,6 +201,7 @@ static hr_status write_files(hr_stage *s, const char *folder, hr_error *err)
 static hr_status mark_stage_two(const hr_stage *s, hr_error *err)
 {
     hr_state_head head = head_of(s);
+    head.settings = request_of(s->request);
     head.stage = 2;
     head.merging = false;
     return hr_state_save(s->request->out, &head, 0, err);

@@ -238,6 +238,14 @@ static void expect_resumed_equals_uninterrupted(const char *text, int64_t vocab_
         assert_int_equal(train(&request, &result, &err), HR_INTERRUPTED);
         saved += result.saved;
         const char *out = request.out;
+        if (result.saved) { /* also where stage 1, which had it, is complete */
+            request = superwords(files, &l, out);
+            request.vocab_size = vocab_size;
+            request.cut_from = cut_from;
+            request.pattern = "[a-e]+|[^a-e]+";
+            assert_int_equal(train(&request, &result, &err), HR_USAGE);
+            assert_non_null(strstr(err.message, "with other settings; remove it"));
+        }
         request = superwords(files, &l, out);
         request.vocab_size = vocab_size;
         request.cut_from = cut_from;
