@@ -248,7 +248,9 @@ static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
     if (!resume->found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
     const char *store = trainer->files.writer->store;
-    const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
+    /* After a change of formats an older checkpoint than that of the resume has those from before. */
+    const int64_t kept = *resume->reformatted ? 0 : trainer->state.kept;
+    const int64_t due = kept > 0 ? kept : resume->manifest.state.step;
     hr_status status = read_checkpoint(trainer, due, err);
     for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
         if (step != due && err) hr_trainer_trouble(trainer, err->message);
