@@ -10,6 +10,7 @@
 #include "config/config_keys.h"
 #include "hf/hf_adapter.h"
 #include "hf/hf_config.h"
+#include "model/adapter.h"
 
 /* What a folder determines: the keys of a section, but for some. */
 typedef struct {
@@ -61,9 +62,12 @@ static bool has_all(const char *text, const char *words)
     return all;
 }
 
-/* Modules are a set: other programs save them in any order. */
-static bool is_same(const char *name, const char *mine, const char *theirs)
+/* Modules and layers are sets: other programs save them in any order. */
+static bool is_same(const hr_config *adopted, const char *name, const char *mine,
+                    const char *theirs)
 {
+    if (!strcmp(name, "train.adapter.layers"))
+        return hr_adapter_same_layers(mine, theirs, adopted->model.n_layers);
     const bool is_set = !strcmp(name, "train.adapter.targets") ||
                         !strcmp(name, "train.adapter.modules_to_save");
     return !strcmp(mine, theirs) || (is_set && has_all(mine, theirs) && has_all(theirs, mine));
@@ -81,7 +85,7 @@ static hr_status check_given(const hr_config *config, const hr_config *adopted, 
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);
-        if (!is_same(name, mine, theirs))
+        if (!is_same(adopted, name, mine, theirs))
             return hr_fail(err, HR_USAGE,
                            "%s is %.40s%s, but the %s in %.200s has %.40s%s; remove the key, or %s",
                            name, *mine ? mine : "unset", strlen(mine) > 40 ? "..." : "", of->kind,

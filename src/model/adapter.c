@@ -60,6 +60,18 @@ static bool has_layer(const char *list, int64_t layers, int64_t layer)
     return false;
 }
 
+bool hr_adapter_same_layers(const char *a, const char *b, int64_t layers)
+{
+    const char *const lists[] = { a, b };
+    int64_t first, last;
+    for (int i = 0; i < 2; i++)
+        for (hr_words w = { lists[i] }; hr_words_next(&w);)
+            if (!read_range(w.text, layers, &first, &last)) return false;
+    for (int64_t layer = 0; layer < layers; layer++)
+        if (has_layer(a, layers, layer) != has_layer(b, layers, layer)) return false;
+    return true;
+}
+
 /* ---- groups ---- */
 
 /* Reads rank=R or alpha=X. */

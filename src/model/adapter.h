@@ -28,6 +28,9 @@ hr_adapter_rule hr_adapter_modulating(const hr_config *config);
 hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_t layer,
                                   const char *name);
 
+/* Whether two lists of layers name the same ones, and only such as a model of `layers` has. */
+bool hr_adapter_same_layers(const char *a, const char *b, int64_t layers);
+
 /* Checks the layers that are switched to their adapters. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_adapter_check_switched(const hr_config *config, hr_error *err);
 

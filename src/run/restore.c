@@ -248,7 +248,7 @@ static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
     if (!resume->found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
     const char *store = trainer->files.writer->store;
-    /* After a change of formats an older checkpoint than that of the resume has those from before. */
+    /* After a change of formats a checkpoint older than that of the resume has those before it. */
     const int64_t kept = *resume->reformatted ? 0 : trainer->state.kept;
     const int64_t due = kept > 0 ? kept : resume->manifest.state.step;
     hr_status status = read_checkpoint(trainer, due, err);
