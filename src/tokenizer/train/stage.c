@@ -4,11 +4,11 @@
 #include "tokenizer/train/stage.h"
 
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/random.h"
 #include "headroom/config.h"
 #include "mem/limits.h"
 #include "tokenizer/train/output.h"
@@ -51,7 +51,8 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     hr_file_close(&file);
     if (status != HR_OK) return status;
     const char *merges = (const char *)text.base;
-    s->merges_hash = XXH3_64bits(merges, (size_t)bytes);
+    for (int64_t i = 0; i < bytes; i++)
+        s->merges_hash = hr_random_mix(s->merges_hash ^ (uint8_t)merges[i]);
     const int64_t lines = hr_inherited_lines(merges, bytes, INT64_MAX);
     int64_t asked = s->request->transition;
     if (lines < asked && s->request->inherit)
