@@ -50,8 +50,8 @@ hr_status hr_shard_import_begin(hr_shard_import *tokens, hr_input_stream *input_
                        input_stream->path);
     if (count >= NUMPY_BYTES && memcmp(buffer, numpy, NUMPY_BYTES) == 0)
         return hr_fail(err, HR_USAGE,
-                       "%s: is a NumPy file, and its header is no ids: write the array without "
-                       "one, with .tofile(\"train.bin\")",
+                       "%s: is a NumPy file, whose header would be read as ids: write the ids "
+                       "alone, with array.tofile(\"train.bin\")",
                        input_stream->path);
     *tokens = (hr_shard_import){ .id_bytes = ids_bytes, .declared = -1, .held = count };
     return HR_OK;

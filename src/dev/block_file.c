@@ -120,21 +120,28 @@ static hr_status open_locked(hr_block_file *file, hr_error *err)
                    OPENINGS_MOST);
 }
 
-/* An empty file is one whose run was killed before it wrote the header. */
-static hr_status check_kind(const hr_block_file *file, hr_error *err)
+/* Whether an open file has the header. An empty file is one whose run was killed before it wrote
+ * it. */
+static hr_status find_kind(int file, const char *path, int64_t bytes, bool *found, hr_error *err)
 {
     char begin[sizeof kind - 1];
+    *found = bytes == 0;
+    if (bytes < (int64_t)sizeof begin) return HR_OK;
+    const hr_status status = hr_file_read(file, path, 0, begin, sizeof begin, err);
+    *found = status == HR_OK && !memcmp(begin, kind, sizeof begin);
+    return status;
+}
+
+static hr_status check_kind(const hr_block_file *file, hr_error *err)
+{
     struct stat what;
+    bool found;
     if (fstat(file->file, &what) != 0)
         return hr_fail(err, HR_FAILURE, "%s: cannot be examined: %s", file->path, hr_reason(errno));
     if (!S_ISREG(what.st_mode))
         return hr_fail(err, HR_USAGE, "%s: is a device or pipe, a file is needed", file->path);
-    if (what.st_size == 0) return HR_OK;
-    if (what.st_size >= (off_t)sizeof begin) {
-        const hr_status status = hr_file_read(file->file, file->path, 0, begin, sizeof begin, err);
-        if (status != HR_OK) return status;
-        if (!memcmp(begin, kind, sizeof begin)) return HR_OK;
-    }
+    const hr_status status = find_kind(file->file, file->path, what.st_size, &found, err);
+    if (status != HR_OK || found) return status;
     return hr_fail(err, HR_USAGE,
                    "%s: exists and is not a scratch file of headroom; remove it or move it away",
                    file->path);
@@ -144,14 +151,11 @@ bool hr_block_file_is(const char *path)
 {
     int file;
     int64_t bytes;
-    char begin[sizeof kind - 1];
+    bool found;
     if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return false;
-    const bool is = bytes == 0 ||
-                    (bytes >= (int64_t)sizeof begin &&
-                     hr_file_read(file, path, 0, begin, sizeof begin, NULL) == HR_OK &&
-                     !memcmp(begin, kind, sizeof begin));
+    (void)!find_kind(file, path, bytes, &found, NULL);
     hr_file_close(&file);
-    return is;
+    return found;
 }
 
 static hr_status refuse_bytes(const hr_block_file *file, int64_t needed, int code, hr_error *err)

@@ -189,8 +189,8 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
     if (!hr_statistics_read(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
                        trainer->files.resume.place);
-    trainer->state.steps = hr_max(steps,
-                                  trainer->state.step); /* fewer may be left than were done */
+    /* A recipe may have fewer steps than are done; a manifest may not. */
+    trainer->state.steps = hr_max(steps, trainer->state.step);
     trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
     trainer->files.saved_step = trainer->state.step;
     trainer->files.is_saved = true;

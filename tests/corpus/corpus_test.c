@@ -250,7 +250,7 @@ static void ids_of_unknown_origin_are_refused(void **state)
     assert_refused(&desc, HR_CORRUPT, "ends with an incomplete id of 2 bytes");
     put("array.npy", "\x93NUMPY\x01");
     desc = describe("@array.npy ids=u16");
-    assert_refused(&desc, HR_USAGE, "is a NumPy file, and its header is no ids");
+    assert_refused(&desc, HR_USAGE, "is a NumPy file, whose header would be read as ids");
     put("a.txt", "text");
     desc = describe("@a.txt ids=u16");
     assert_refused(&desc, HR_USAGE, "has ids=u16, but the name of a text");
