@@ -306,6 +306,7 @@ hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error 
 {
     char text[HR_STAGES_BYTES];
     const char *at = NULL;
+    const bool of_stage = config->stage.count > 0;
     hr_error why;
     *stages = (hr_stages){ .longest = config->train.seq_len };
     if (!config->train.stages[strspn(config->train.stages, " \t")]) return HR_OK;
@@ -317,8 +318,8 @@ hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error 
             return hr_fail(err, HR_USAGE, "train.stages: more than %d stages", HR_STAGES_MAX);
         hr_stage *stage = &stages->at[index];
         place where = { -1, -1 };
-        *stage = (hr_stage){ .seq_len = config->train.seq_len,
-                             .batch = config->train.batch,
+        *stage = (hr_stage){ .seq_len = of_stage ? config->stage.seq_len : config->train.seq_len,
+                             .batch = of_stage ? config->stage.batch : config->train.batch,
                              .lr_scale = 1 };
         status = read_stage(&at, stage, &where, &why);
         if (status == HR_OK) status = find_place(index ? stage - 1 : NULL, &where, stage, &why);

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "model/rules.h"
 #include "ops/adafactor/adafactor_build.h"
 #include "ops/list.h"
 #include "ops/muon/muon_build.h"
@@ -70,24 +71,30 @@ static const hr_state muon_scales[MOMENTS] = {
       .outside = true },
 };
 
-static hr_update_attr settings_of(const hr_config *config)
+static int64_t missed_by(const hr_builder *builder, const hr_config *config, int32_t param)
+{
+    return hr_rules_missed(config, builder->program->params[param].external_name);
+}
+
+static hr_update_attr settings_of(const hr_builder *builder, const hr_config *config, int32_t param)
 {
     return (hr_update_attr){ .beta1 = config->train.optimizer.beta1,
                              .beta2 = config->train.optimizer.beta2,
-                             .eps = config->train.optimizer.eps };
+                             .eps = config->train.optimizer.eps,
+                             .missed = missed_by(builder, config, param) };
 }
 
 static void adam(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                  int32_t lr)
 {
-    hr_build_update(builder, param, HR_OP_adamw, settings_of(config), MOMENTS, MOMENTS, norm_scale,
-                    lr);
+    hr_build_update(builder, param, HR_OP_adamw, settings_of(builder, config, param), MOMENTS,
+                    MOMENTS, norm_scale, lr);
 }
 
 static void adamw(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                   int32_t lr)
 {
-    hr_update_attr attr = settings_of(config);
+    hr_update_attr attr = settings_of(builder, config, param);
     attr.decoupled = true;
     hr_build_update(builder, param, HR_OP_adamw, attr, MOMENTS, MOMENTS, norm_scale, lr);
 }
@@ -95,13 +102,15 @@ static void adamw(hr_builder *builder, const hr_config *config, int32_t param, i
 static void sgd(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                 int32_t lr)
 {
-    hr_build_update(builder, param, HR_OP_sgd, settings_of(config), 1, 1, norm_scale, lr);
+    hr_build_update(builder, param, HR_OP_sgd, settings_of(builder, config, param), 1, 1,
+                    norm_scale, lr);
 }
 
 static void lion(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                  int32_t lr)
 {
-    hr_build_update(builder, param, HR_OP_lion, settings_of(config), 1, 1, norm_scale, lr);
+    hr_build_update(builder, param, HR_OP_lion, settings_of(builder, config, param), 1, 1,
+                    norm_scale, lr);
 }
 
 static bool has_moment(const hr_config *config)
@@ -114,6 +123,7 @@ static void adafactor(hr_builder *builder, const hr_config *config, int32_t para
 {
     const hr_adafactor_attr attr = {
         .update.beta1 = config->train.optimizer.adafactor.beta1,
+        .update.missed = missed_by(builder, config, param),
         .eps1 = config->train.optimizer.adafactor.eps1,
         .eps2 = config->train.optimizer.adafactor.eps2,
         .clip_threshold = config->train.optimizer.adafactor.clip_threshold,

@@ -78,6 +78,20 @@ static bool is_trained_later(const hr_config *config, const char *name)
     return false;
 }
 
+int64_t hr_rules_missed(const hr_config *config, const char *name)
+{
+    char patterns[HR_PATH_BYTES];
+    hr_stages stages;
+    int64_t steps = 0;
+    if (config->stage.index == 0 || hr_config_stages(config, &stages, NULL) != HR_OK) return 0;
+    for (int32_t i = 0; i < config->stage.index; i++) {
+        hr_config_stage_word(config, i, "freeze", patterns);
+        if (matches_any(patterns, name))
+            steps += stages.at[i + 1].first_step - stages.at[i].first_step;
+    }
+    return steps;
+}
+
 static bool rests(const hr_rules *rules, int16_t layer, int32_t index, const char *name)
 {
     const hr_trained *trained = rules->trained;

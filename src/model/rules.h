@@ -37,6 +37,9 @@ hr_param_rule hr_rules_of(const void *rules, int16_t layer, int32_t index, bool 
 hr_adapter_rule hr_rules_adapter(const void *rules, int32_t which, int16_t layer, int32_t index,
                                  const char *name);
 
+/* Steps of the stages before that of the config which do not train a parameter. Pure. */
+int64_t hr_rules_missed(const hr_config *config, const char *name);
+
 /* Checks the syntax of the keys that name parameters or modules.
  *
  * Errors   USAGE  a group without a pattern, an unknown setting, a number out of range. */

@@ -50,6 +50,9 @@ static void a_stage_is_an_overlay_on_its_recipe(void **state)
     assert_true(stage.train.optimizer.clip == 0.25);
     assert_int_equal(hr_config_longest(&stage), 32);
     assert_int_equal(hr_config_positions(&stage), 32);
+    assert_int_equal(hr_config_stages(&stage, &stages, &err), HR_OK); /* as the recipe has them */
+    assert_int_equal(stages.at[1].first_step, 4);
+    assert_int_equal(stages.at[2].first_token, 128 + 5 * 2 * 32);
     hr_config_stage_word(&config, 1, "freeze", word);
     assert_string_equal(word, "a* b*");
     hr_config_stage_word(&config, 2, "freeze", word);

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "headroom/stages.h"
+#include "model/rules.h"
 #include "ops/cpu.h"
 #include "plan/compile.h"
 #include "sections/assemble.h"
@@ -80,6 +82,29 @@ static void the_first_group_that_matches_decides(void **state)
     assert_rule(&config, "transformer.wte.weight", 1, 0);
 }
 
+/* AdamW corrects for the updates that a parameter has had, whatever the steps of the run. */
+static void updates_are_counted_from_the_first(void **state)
+{
+    hr_config config = recipe("*wpe*", ""), stage;
+    hr_error err;
+    const char *const names[] = { "transformer.wte.weight", "transformer.h.0.ln_1.weight",
+                                  "transformer.wpe.weight" };
+    const int64_t missed[][3] = { { 0, 0, 0 }, { 10, 10, 0 }, { 10, 25, 0 }, { 14, 25, 0 } };
+    (void)state;
+    if (hr_config_set(
+            &config, "train.stages",
+            "freeze='*wte* *ln_1*'; at_step=10 freeze='*.h.0.*'; at_step=25 freeze=*wte*; "
+            "at_step=29",
+            &err) != HR_OK)
+        fail_msg("%s", err.message);
+    for (int32_t s = 0; s < 4; s++)
+        for (int32_t i = 0; i < 3; i++) {
+            assert_int_equal(hr_config_at_stage(&config, s, &stage, &err), HR_OK);
+            assert_int_equal(hr_rules_missed(&stage, names[i]), missed[s][i]);
+            assert_int_equal(hr_rules_missed(&config, names[i]), 0);
+        }
+}
+
 static void assert_refused(const char *freeze, const char *groups, const char *sentence)
 {
     hr_error err;
@@ -132,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_matching_pattern_freezes),
         cmocka_unit_test(the_first_group_that_matches_decides),
+        cmocka_unit_test(updates_are_counted_from_the_first),
         cmocka_unit_test(invalid_rules_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

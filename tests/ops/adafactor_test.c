@@ -49,13 +49,15 @@ static void step(const hr_kernels *kernels, const hr_adafactor_attr *attr, array
                  double scale, double lr, int64_t clock, int32_t threads)
 {
     double norm_scale[2] = { 0, scale };
+    hr_adafactor_attr late = *attr; /* as if it trained from step 1,000 on */
+    late.update.missed = 1000;
     const int64_t bytes = hr_adafactor_cpu.scratch_bytes(attr, 0, threads);
     hr_guard guard;
     hr_call call = { .in = { a.gradient, scale == 1 ? NULL : norm_scale, &lr },
                      .out = { a.master, a.R, a.C, a.m, a.weight },
-                     .attr = attr,
+                     .attr = &late,
                      .kernels = kernels,
-                     .clock = clock };
+                     .clock = late.update.missed + clock };
     call.scratch = memset(hr_guard_open(&guard, hr_round_up(bytes, 64)), 0xff, (size_t)bytes);
     run_threads(&call, hr_adafactor_run, PHASES, threads);
     hr_guard_close(&guard);

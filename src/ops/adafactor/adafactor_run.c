@@ -37,7 +37,7 @@ static update update_of(const hr_call *call)
     u.lanes = (float *)(scratch + at.lanes);
     u.rows = (float *)(scratch + at.rows);
     u.columns = (float *)(scratch + at.columns);
-    u.keep = 1 - pow((double)call->clock + 1, attr->decay_rate);
+    u.keep = 1 - pow(hr_update_number(call), attr->decay_rate);
     u.scale = norm_scale ? norm_scale[1] : 1;
     return u;
 }
@@ -182,7 +182,7 @@ static void measure_block(const update *u, int64_t b)
 static hr_adafactor_factors factors_of(const update *u)
 {
     const hr_adafactor_attr *attr = u->attr;
-    const double count = (double)attr->K * (double)attr->N, t = (double)u->call->clock + 1;
+    const double count = (double)attr->K * (double)attr->N, t = hr_update_number(u->call);
     double squares = 0;
     for (int64_t i = 0; i < (attr->scale_parameter ? hr_update_runs(attr->update.elements) : 0);
          i++)

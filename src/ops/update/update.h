@@ -8,8 +8,8 @@
  *     adamw   g = scale * gradient
  *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
  *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
- *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w, and no
- *             factor (1 - lr * decay). lr is multiplied by lr_scale
+ *             with t = clock + 1 - missed, and lr multiplied by lr_scale. Not decoupled ("adam"):
+ *             g = scale * gradient + decay * w, and no factor (1 - lr * decay)
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
  *     lion    g = scale * gradient;  c = beta1 m + (1 - beta1) g;  m = beta2 m + (1 - beta2) g
  *             w = w (1 - lr * decay) - lr * sign(c)
@@ -96,6 +96,7 @@ typedef struct {
     uint8_t moments; /* hr_dtype of the moments: HR_F32, HR_BF16, or HR_U8 with scales */
     int32_t param;
     int64_t first;  /* the first element in the parameter; in a loop that of iteration 0 */
+    int64_t missed; /* earlier steps of the run that did not train the parameter */
     uint8_t master; /* hr_master_kind */
 } hr_update_attr;
 

@@ -60,6 +60,13 @@ static inline void hr_update_pack(const hr_call *call, const hr_moment *moment, 
         hr_moment_pack(&call->kernels->update, moment, first, count, values);
 }
 
+/* The number of this update of the parameter, from 1. */
+static inline double hr_update_number(const hr_call *call)
+{
+    const hr_update_attr *attr = call->attr;
+    return (double)(call->clock + 1 - attr->missed);
+}
+
 static inline double hr_update_scale(const hr_call *call)
 {
     const double *norm_scale = call->in[1];

@@ -120,7 +120,7 @@ void hr_adamw_run(const hr_call *call)
 {
     const hr_update_attr *attr = call->attr;
     const double lr = attr->lr_scale * *(const double *)call->in[2];
-    const double t = (double)call->clock + 1;
+    const double t = hr_update_number(call);
     const hr_adamw_factors factors = {
         .scale = (float)hr_update_scale(call),
         .pull = (float)(attr->decoupled ? 0 : attr->decay),
