@@ -316,7 +316,7 @@ static hr_status plan(evaluation *e, hr_error *err)
     hr_evaluate_result *result = e->result;
     hr_inference *session = &e->session;
     const bool streams = request->model->place == HR_PLACE_FILE && !request->logits_out;
-    const bool widens = request->logits_out && request->model->format == HR_FORMAT_BF16;
+    const bool widens = request->logits_out && request->model->format != HR_FORMAT_FP32;
     hr_status status = hr_inference_plan(session, err);
     set_sequences_at_a_time(
         result, hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences), streams);

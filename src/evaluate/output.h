@@ -21,9 +21,9 @@ HR_MUST_CHECK hr_status hr_logits_begin(hr_file_out *out, const char *path, int6
 /* Returns true when the path is a file started with hr_logits_begin. */
 bool hr_logits_are_in(const char *path);
 
-/* Appends logits [count], of dtype F32 or BF16.
+/* Appends logits [count], of dtype F32, BF16 or F16.
  *
- *   staging  [HR_LOGITS_STAGING_BYTES] for BF16; may be null for F32
+ *   staging  [HR_LOGITS_STAGING_BYTES]; may be null for F32
  *
  * Errors   FAILURE. */
 HR_MUST_CHECK hr_status hr_logits_add(hr_file_out *out, const void *logits, hr_dtype dtype,

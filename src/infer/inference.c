@@ -102,6 +102,13 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (adapters < 0 || adapters > HR_INFER_ADAPTERS_MAX)
         return hr_fail(err, HR_USAGE, "%d adapters are given, at most %d are possible", adapters,
                        HR_INFER_ADAPTERS_MAX);
+    if (s->request->format < HR_FORMAT_FP32 || s->request->format > HR_FORMAT_FP16 ||
+        s->request->weights < HR_WEIGHTS_COMPUTE || s->request->weights > HR_WEIGHTS_AUTO ||
+        s->request->place < HR_PLACE_HOST || s->request->place > HR_PLACE_AUTO)
+        return hr_fail(err, HR_USAGE,
+                       "format %d, weights %d and place %d: one of them is none of those in "
+                       "headroom/config.h",
+                       s->request->format, s->request->weights, s->request->place);
     hr_config_default(config);
     s->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "config/config.h"
+#include "headroom/evaluate.h"
 #include "headroom/status.h"
 #include "mem/process.h"
 #include "model/family.h"
@@ -73,6 +74,35 @@ static void logits_equal_those_of_pytorch(void **state)
         oracle_close(&made);
         oracle_close(&golden);
     }
+}
+
+/* The program computes in fp32 or bf16, the library in fp16, too. */
+static void the_library_evaluates_in_fp16(void **state)
+{
+    char folder[600], tokens[640];
+    hr_infer_request model = { .size = sizeof model, .folder = folder, .format = HR_FORMAT_FP16 };
+    const hr_evaluate_request request = {
+        .size = sizeof request, .model = &model, .tokens = tokens, .logits_out = "made"
+    };
+    oracle_file golden = { 0 }, made = { 0 };
+    hr_evaluate_result result;
+    hr_error error;
+    int64_t bytes = 0, made_bytes = 0;
+    (void)state;
+    snprintf(folder, sizeof folder, ORACLE, "gpt_neox");
+    snprintf(tokens, sizeof tokens, "%s/golden.safetensors", folder);
+    open_golden(&golden, "gpt_neox");
+    if (hr_evaluate(&request, &result, &error) != HR_OK) fail_msg("%s", error.message);
+    assert_true(oracle_open(&made, "made"));
+    const float *wanted = oracle_tensor(&golden, "", "logits", &bytes);
+    const float *logits = oracle_tensor(&made, "", "logits", &made_bytes);
+    assert_int_equal(bytes, made_bytes);
+    for (int64_t i = 0; i < bytes / (int64_t)sizeof *logits; i++)
+        assert_true(fabsf(logits[i] - wanted[i]) <= 0.01f);
+    oracle_close(&made);
+    oracle_close(&golden);
+    model.format = HR_FORMAT_FP16 + 1;
+    assert_int_equal(hr_evaluate(&request, &result, &error), HR_USAGE);
 }
 
 /* -log softmax(logits)[target], computed differently: from the sum of differences. */
@@ -393,6 +423,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(logits_equal_those_of_pytorch),
+        IN_A_FOLDER(the_library_evaluates_in_fp16),
         IN_A_FOLDER(losses_equal_those_of_pytorch),
         IN_A_FOLDER(chunks_and_threads_change_no_bit),
         IN_A_FOLDER(windows_predict_every_byte_once),

@@ -13,6 +13,8 @@
 #ifndef HR_OPS_ATTENTION_BWD_H
 #define HR_OPS_ATTENTION_BWD_H
 
+#include "base/assert.h"
+
 enum {
     GRADIENT_ROW = ATTENTION_QUERY_BLOCK / PAIR + ATTENTION_PAD, /* row stride of P' and dS' */
     PAIRS_ROW = ATTENTION_QUERY_BLOCK + ATTENTION_PAD /* row stride of dS as pairs of keys */
@@ -289,6 +291,7 @@ static void backward_chunk(const hr_attention_task *task)
                    .reach = attention_reach(&task->mask),
                    .factor = task->scale * LOG2_E,
                    .fresh = task->mask.kind == HR_PATTERN_DENSE && !task->begun };
+    HR_ASSERT(task->length <= attention_chunk(task->head_width));
     attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);
     pack_columns(task, task->q, task->length, b.room.q_columns);
     pack_columns(task, task->grad_o, task->length, b.room.g_columns);

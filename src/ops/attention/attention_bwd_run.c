@@ -372,13 +372,11 @@ static void run_gathered(const selecting *w, int64_t key, const int32_t *queries
     }
 }
 
-/* The queries of the chunk in the block whose first key is `key`, in place: each sees its keys up
- * to its own. */
-static void run_own(const selecting *w, int64_t key)
+/* Queries [first, last), at most an attention_chunk, of the block whose first key is `key`, in
+ * place: each sees its keys up to its own. */
+static void run_in_block(const selecting *w, int64_t key, int64_t first, int64_t last)
 {
     const backward *b = w->b;
-    const int64_t first = hr_max(key, w->c->first);
-    const int64_t last = hr_min(key + b->share.attr->mask.block, w->c->last);
     const int64_t at = first - w->c->first;
     for (int64_t h = 0; h < w->heads; h++) {
         hr_attention_task task = task_of_head(w, h);
@@ -402,6 +400,15 @@ static void run_own(const selecting *w, int64_t key)
         for (int64_t i = 0; i < task.length; i++)
             add_row(b, b->gathered.dq + i * b->sum_row, dq + i * b->sum_row);
     }
+}
+
+/* The queries of the chunk in the block whose first key is `key`. */
+static void run_own(const selecting *w, int64_t key)
+{
+    const int64_t most = attention_chunk(w->head.head_width);
+    const int64_t end = hr_min(key + w->b->share.attr->mask.block, w->c->last);
+    for (int64_t first = hr_max(key, w->c->first); first < end; first += most)
+        run_in_block(w, key, first, hr_min(first + most, end));
 }
 
 /* One past the last query that is gathered with the one at `position`. The bits of a product depend
