@@ -384,7 +384,9 @@ static void begin(hr_admission *admission, const hr_config *config)
     admission->progress = progress;
 }
 
-/* Admits another recipe in place of the one that was begun. */
+static hr_status admit_known(hr_trial *t, aims aim, hr_error *err);
+
+/* Admits another recipe in place of the one that was begun; not of memory.weights=auto. */
 static hr_status admit_again(hr_trial *t, const hr_trial *begun, const hr_config *config,
                              hr_place weights, aims aim, hr_error *err)
 {
@@ -398,7 +400,7 @@ static hr_status admit_again(hr_trial *t, const hr_trial *begun, const hr_config
     a->config.memory.weights = weights;
     *t = *begun;
     if (t->room) t->room->region.used = 0;
-    return admit_placed(t, aim, err);
+    return admit_known(t, aim, err);
 }
 
 /* Whether an answer is better than another one: it fits, and is faster, or both do not fit. */
@@ -451,13 +453,18 @@ static __attribute__((noinline)) hr_status admit_within_file(hr_trial *t, aims a
     return admit_again(t, &begun, &config, config.memory.weights, aim, err);
 }
 
-static hr_status admit(hr_trial *t, aims aim, hr_error *err)
+static hr_status admit_known(hr_trial *t, aims aim, hr_error *err)
 {
     const hr_config *config = &t->admission->config;
-    if (config->memory.weights == HR_PLACE_AUTO) return admit_either(t, aim, err);
     const bool limited = config->memory.spill == HR_SPILL_AUTO && config->memory.file_budget &&
                          !*config->memory.strategy && !t->admission->share;
     return limited ? admit_within_file(t, aim, err) : admit_placed(t, aim, err);
+}
+
+static hr_status admit(hr_trial *t, aims aim, hr_error *err)
+{
+    const bool automatic = t->admission->config.memory.weights == HR_PLACE_AUTO;
+    return automatic ? admit_either(t, aim, err) : admit_known(t, aim, err);
 }
 
 hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)

@@ -30,6 +30,7 @@ typedef struct {
     hr_probes *probes;
     hr_config config; /* the searched key holds the value to try */
     const hr_config_row *row;
+    int64_t start;           /* value of the recipe */
     int64_t low, high;       /* range of the key, without 0 if 0 has a word of its own */
     int64_t available_bytes; /* the budget, or memory available on the machine */
     struct {
@@ -247,8 +248,8 @@ static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_e
 }
 
 /* The largest value of a kind that fits, -1 if none. Assumes that bytes rise with the value. Begins
- * at `start`: the answer is often near the value of the recipe, and a plan with a distant value can
- * take long. No value from `end` on fits, unless it is -1. */
+ * at `start` or below: the answer is often near the value of the recipe, and a plan with a distant
+ * value can take long. No value from `end` on fits, unless it is -1. */
 static hr_status climb(asking *a, kinds kind, int64_t start, int64_t end, int64_t *best,
                        hr_error *err)
 {
@@ -258,7 +259,8 @@ static hr_status climb(asking *a, kinds kind, int64_t start, int64_t end, int64_
     *best = -1;
     if (low < 0 || low >= high) return HR_OK;
     hr_status status = HR_OK;
-    if (low < start && start < high && is_of(kind, start) && is_legal(a, start)) {
+    start = down_from(a, kind, hr_min(start, high - 1), low);
+    if (low < start) {
         status = fits(a, start, &yes, err);
         if (status == HR_OK && yes) low = start;
         else high = start;
@@ -441,13 +443,13 @@ static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
 
 /* Finds the largest batch that runs as one micro-batch. If a larger batch only adds micro-batches,
  * this is the more useful answer. */
-static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_error *err)
+static hr_status find_at_once(asking *a, hr_largest *answer, hr_error *err)
 {
     if (answer->outcome != HR_LARGEST_FREE && answer->outcome != HR_LARGEST_END) return HR_OK;
     a->at_once = true;
     a->known_count = 0;
     a->desert_count = 0;
-    hr_status status = climb(a, ALL, start, -1, &answer->at_once, err);
+    hr_status status = climb(a, ALL, a->start, -1, &answer->at_once, err);
     if (status == HR_OK && answer->at_once > 0) {
         status = bytes_as(a, answer->at_once, !is_spent(a), &answer->at_once_bytes, err);
         answer->tokens_at_once = answer->at_once * a->config.train.seq_len;
@@ -460,13 +462,12 @@ static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_e
 
 static hr_status find(asking *a, hr_largest *answer, hr_error *err)
 {
-    int64_t start, other = -1;
+    int64_t other = -1;
     const bool apart = blocks_matter(a);
     bool few;
-    memcpy(&start, (char *)&a->config + a->row->offset, sizeof start);
     hr_status status = try_all(a, &few, &answer->value, err);
     if (status == HR_OK && !few)
-        status = climb(a, apart ? BLOCKS : ALL, start, -1, &answer->value, err);
+        status = climb(a, apart ? BLOCKS : ALL, a->start, -1, &answer->value, err);
     if (status == HR_OK && !few && apart) status = climb_others(a, answer->value, &other, err);
     if (status != HR_OK) return status;
     answer->value = hr_max(answer->value, other);
@@ -483,7 +484,7 @@ static hr_status find(asking *a, hr_largest *answer, hr_error *err)
     }
     status = look_around(a, answer, err);
     const bool batch = !strcmp(a->row->key.name, "train.batch") && !a->config.memory.micro_batch;
-    return status == HR_OK && batch ? find_at_once(a, answer, start, err) : status;
+    return status == HR_OK && batch ? find_at_once(a, answer, err) : status;
 }
 
 static hr_status find_row(const char *key, const hr_config_row **row, hr_error *err)
@@ -521,6 +522,7 @@ hr_status hr_query_largest(const hr_admission_machine *machine, const hr_config 
                  .high = (int64_t)row->key.high,
                  .available_bytes = config->memory.budget ? config->memory.budget
                                                           : machine->available_bytes };
+    memcpy(&a.start, (const char *)config + row->offset, sizeof a.start);
     char lowest[32]; /* the key is given, as it is in the recipe that is asked for */
     snprintf(lowest, sizeof lowest, "%lld", (long long)a.low);
     status = hr_config_set(&a.config, key, lowest, err);

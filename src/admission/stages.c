@@ -155,7 +155,7 @@ static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *se
         keep_choice(set, i, a);
         const int64_t arena = set->choices[i].arena_bytes;
         const bool larger = status == HR_OK ? found == HR_OK && arena > set->arena_bytes
-                                            : a->answer.minimum_bytes > needed;
+                                            : found == HR_OK || a->answer.minimum_bytes > needed;
         set->arena_bytes = hr_max(set->arena_bytes, arena);
         set->file_bytes = hr_max(set->file_bytes, set->choices[i].file_bytes);
         if (status == HR_NO_FIT) found = HR_NO_FIT;

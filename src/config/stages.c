@@ -157,6 +157,17 @@ static int64_t next_of(const range *r, int64_t value)
     return hr_min(r->step ? value + r->step : 2 * value, r->last);
 }
 
+/* Of the recipe, also in one of its stages. */
+static int64_t batch_of(const hr_config *config)
+{
+    return config->stage.count ? config->stage.batch : config->train.batch;
+}
+
+static int64_t seq_len_of(const hr_config *config)
+{
+    return config->stage.count ? config->stage.seq_len : config->train.seq_len;
+}
+
 /* Writes the stages that a range stands for: each of its values but the last has an equal share of
  * what it is over. */
 static hr_status expand(const hr_config *config, const word *w, hr_writer *to, hr_error *err)
@@ -182,8 +193,11 @@ static hr_status expand(const hr_config *config, const word *w, hr_writer *to, h
                                             r.over % count * index / count);
         hr_put(to, "%sat_%s=%lld %s=%lld", index ? "; " : "", r.in_tokens ? "tokens" : "step",
                share, w->name, (long long)value);
-        if (r.keeps_tokens)
-            hr_put(to, " batch=%lld", (long long)hr_max(config->train.batch * (r.last / value), 1));
+        int64_t batch = 0;
+        if (r.keeps_tokens && !hr_checked_mul(batch_of(config), r.last / value, &batch))
+            return hr_fail(err, HR_USAGE, "train.stages: \"%.80s\": 2^63 tokens a step or more",
+                           w->value);
+        if (r.keeps_tokens) hr_put(to, " batch=%lld", (long long)hr_max(batch, 1));
         if (value == r.last) break;
     }
     if (!to->cut) return HR_OK;
@@ -306,7 +320,6 @@ hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error 
 {
     char text[HR_STAGES_BYTES];
     const char *at = NULL;
-    const bool of_stage = config->stage.count > 0;
     hr_error why;
     *stages = (hr_stages){ .longest = config->train.seq_len };
     if (!config->train.stages[strspn(config->train.stages, " \t")]) return HR_OK;
@@ -318,8 +331,8 @@ hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error 
             return hr_fail(err, HR_USAGE, "train.stages: more than %d stages", HR_STAGES_MAX);
         hr_stage *stage = &stages->at[index];
         place where = { -1, -1 };
-        *stage = (hr_stage){ .seq_len = of_stage ? config->stage.seq_len : config->train.seq_len,
-                             .batch = of_stage ? config->stage.batch : config->train.batch,
+        *stage = (hr_stage){ .seq_len = seq_len_of(config),
+                             .batch = batch_of(config),
                              .lr_scale = 1 };
         status = read_stage(&at, stage, &where, &why);
         if (status == HR_OK) status = find_place(index ? stage - 1 : NULL, &where, stage, &why);

@@ -10,8 +10,9 @@
 typedef struct {
     hr_program *program;
     int32_t section, update; /* loops */
-    int32_t
-        *reader;    /* [step_max] the step before which a step computes its first output; HR_NONE */
+    int32_t *writer;         /* [tensor_max] the first step that writes a tensor; HR_NONE */
+    int32_t *reader;         /* [tensor_max] the first step that reads it; HR_NONE */
+    int32_t *late;  /* [step_max] the step whose first output is computed before this; HR_NONE */
     hr_step *steps; /* [step_max] the new step list */
     int32_t count;
     bool full;
@@ -31,11 +32,17 @@ bool hr_defers(const hr_program *program)
     return false;
 }
 
-static bool has(const int32_t *operands, int32_t most, int32_t tensor)
+static void find_first(deferring *d)
 {
-    for (int32_t i = 0; i < most; i++)
-        if (operands[i] == tensor) return true;
-    return false;
+    const hr_program *program = d->program;
+    for (int32_t t = 0; t < program->tensor_max; t++) d->writer[t] = d->reader[t] = HR_NONE;
+    for (int32_t s = program->step_count - 1; s >= 0; s--) {
+        const hr_step *step = &program->steps[s];
+        for (int32_t i = 0; i < HR_OUT_MAX; i++)
+            if (step->out[i] != HR_NONE) d->writer[step->out[i]] = s;
+        for (int32_t i = 0; i < HR_IN_MAX; i++)
+            if (step->in[i] != HR_NONE) d->reader[step->in[i]] = s;
+    }
 }
 
 /* Values of the step live until the update. */
@@ -51,15 +58,11 @@ static void note(deferring *d, int32_t s)
 {
     hr_program *program = d->program;
     const int32_t gradient = program->params[measured(program, s)].gradient;
-    int32_t writer = HR_NONE, reader = HR_NONE;
-    for (int32_t i = program->step_count - 1; i >= 0; i--) {
-        if (has(program->steps[i].out, HR_OUT_MAX, gradient)) writer = i;
-        if (has(program->steps[i].in, HR_IN_MAX, gradient)) reader = i;
-    }
+    const int32_t writer = d->writer[gradient], reader = d->reader[gradient];
     if (writer == HR_NONE || reader == HR_NONE || program->steps[writer].loop != d->section ||
         program->steps[reader].loop != d->update)
         return;
-    d->reader[writer] = reader;
+    d->late[reader] = writer;
     for (int32_t i = 0; i < HR_IN_MAX; i++) keep(d, program->steps[writer].in[i]);
     for (int32_t i = 0; i < 2; i++) program->steps[s].in[i] = program->steps[writer].in[i];
 }
@@ -82,12 +85,12 @@ static void rebuild(deferring *d)
     const hr_program *program = d->program;
     for (int32_t s = 0; s < program->step_count; s++) {
         hr_step step = program->steps[s];
-        if (d->reader[s] != HR_NONE) {
+        const int32_t reader = step.out[0] == HR_NONE ? HR_NONE : d->reader[step.out[0]];
+        if (reader != HR_NONE && d->late[reader] == s) {
             if (hr_step_drop_first(program, &step)) append(d, step);
             continue;
         }
-        for (int32_t w = 0; w < s && program->steps[s].loop == d->update; w++)
-            if (d->reader[w] == s) append_late(d, program->steps[w]);
+        if (d->late[s] != HR_NONE) append_late(d, program->steps[d->late[s]]);
         append(d, step);
     }
 }
@@ -98,12 +101,15 @@ hr_status hr_defer(hr_program *program, hr_region *scratch, hr_error *err)
     deferring d = { .program = program,
                     .section = hr_program_loop(program, HR_LOOP_STEP),
                     .update = hr_program_loop(program, HR_LOOP_UPDATE),
-                    .reader = hr_region_take_raw(scratch, program->step_max, sizeof *d.reader),
+                    .writer = hr_region_take_raw(scratch, program->tensor_max, sizeof *d.writer),
+                    .reader = hr_region_take_raw(scratch, program->tensor_max, sizeof *d.reader),
+                    .late = hr_region_take_raw(scratch, program->step_max, sizeof *d.late),
                     .steps = hr_region_take_raw(scratch, program->step_max, sizeof *d.steps) };
-    if (!d.reader || !d.steps)
+    if (!d.writer || !d.reader || !d.late || !d.steps)
         return hr_fail(err, HR_FAILURE, "out of memory for the gradients of %d operations",
                        program->step_max);
-    for (int32_t s = 0; s < program->step_count; s++) d.reader[s] = HR_NONE;
+    for (int32_t s = 0; s < program->step_count; s++) d.late[s] = HR_NONE;
+    find_first(&d);
     for (int32_t s = 0; s < program->step_count; s++)
         if (measured(program, s) != HR_NONE) note(&d, s);
     rebuild(&d);

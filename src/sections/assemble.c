@@ -162,7 +162,7 @@ static void build_penalties(hr_assembly *a)
     a->builder.layer = HR_NONE;
 }
 
-static void build_update(hr_assembly *a)
+static void build_update(hr_assembly *a, hr_region *scratch)
 {
     const hr_program *program = a->builder.program;
     const hr_optimizer *optimizer = &hr_optimizers[a->config->train.optimizer.kind];
@@ -173,7 +173,7 @@ static void build_update(hr_assembly *a)
     const bool scaled = a->builder.dtype == HR_F16;
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip,
                                                    a->config->memory.product_norm,
-                                                   scaled ? a->loss_scale : HR_NONE);
+                                                   scaled ? a->loss_scale : HR_NONE, scratch);
     /* The report precedes the first update, so that a loss that is not finite changes no weight. */
     hr_step *step = hr_assembly_host(a, HR_OP_report, a->teaching.count ? HR_REPORT_TERMS : HR_NONE,
                                      0);
@@ -325,7 +325,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     build_load(&a);
     build_fetch(&a);
     build_step(&a, region);
-    build_update(&a);
+    build_update(&a, region);
     /* A recipe without data may still get some. */
     if (config->data.valid[0] || !config->data.train[0]) build_evaluation(&a, evaluation_sequences);
     if (config->train.sample_tokens) build_sample(&a);

@@ -267,6 +267,11 @@ static void a_largest_value_at_the_limit_of_work_says_so(void **state)
     assert_true(cut >= 3);
     assert_false(part.cut);
     assert_int_equal(part.value, whole.value);
+    limited.work_most = 1; /* it begins at the value of the recipe */
+    set(&config, "train.seq_len", whole.value);
+    assert_int_equal(hr_plan_largest(&config, "train.seq_len", &limited, &part, &err), HR_OK);
+    assert_true(part.cut);
+    assert_true(part.value >= whole.value / 64 * 64);
 }
 
 /* ---- the smallest budget */

@@ -148,6 +148,11 @@ static void what_a_file_cannot_hold_is_refused(void **state)
         run("plan recipe.yaml %s --budget %lld memory.file_budget=64KiB --json", sizes, least),
         HR_OK);
     assert_null(strstr(out, "\"name\": \"file\""));
+    assert_int_equal(run("plan recipe.yaml %s --budget %lld memory.file_budget=64KiB "
+                         "memory.weights=auto --json",
+                         sizes, least),
+                     HR_OK);
+    assert_null(strstr(out, "\"name\": \"file\""));
 }
 
 /* The middle stage fits only with layer inputs in the file, and the run resumes in it. */
@@ -168,6 +173,12 @@ static void one_file_serves_all_stages(void **state)
         if (run("plan recipe.yaml %s %s --budget %lld --out plan.json", sizes, ways[i], budget))
             fail_msg("%s: %s", ways[i], err);
         assert_non_null(strstr(out, "layer inputs"));
+        if (i > 0) {
+            assert_int_equal(run("plan recipe.yaml %s %s --budget %lld memory.file_budget=64KiB",
+                                 sizes, ways[i], budget),
+                             HR_NO_FIT);
+            assert_says("stage 2 of 3, 1 x 4096 tokens from step 2: the layer inputs need a file");
+        }
         if (run("verify plan-1.json") || run("verify plan-2.json") || run("verify plan-3.json"))
             fail_msg("%s: %s", ways[i], err);
         assert_int_equal(system("grep -q spilled plan-2.json"), 0);

@@ -383,7 +383,7 @@ static void build_by_hand(compiled *c, double clip)
     assert_int_equal(program->step_count - first, 9);
 
     hr_build_known_loop_open(&b, HR_LOOP_UPDATE, 1);
-    const int32_t norm_scale = hr_build_norm_scale(&b, clip, false, HR_NONE);
+    const int32_t norm_scale = hr_build_norm_scale(&b, clip, false, HR_NONE, &(hr_region){ 0 });
     hr_step *step = hr_build_step(&b, HR_OP_report, 0, 0);
     step->in[0] = loss;
     step->in[1] = norm_scale;

@@ -11,19 +11,18 @@
 #include "ops/product_norm/product_norm_build.h"
 #include "ops/product_norm/product_norm_scratch.h"
 
-/* The only step that writes a tensor, as its first output; null: there is no such step. */
-static const hr_step *writer_of(const hr_program *program, int32_t tensor)
+void hr_product_norm_find_writers(const hr_program *program, int32_t *writers)
 {
-    const hr_step *writer = NULL;
-    int32_t count = 0;
+    enum { NONE = HR_NONE, SEVERAL = HR_NONE - 1 };
+    for (int32_t t = 0; t < program->tensor_max; t++) writers[t] = NONE;
     for (int32_t s = 0; s < program->step_count; s++)
         for (int32_t k = 0; k < HR_OUT_MAX; k++) {
             const int32_t out = program->steps[s].out[k];
-            if (out == HR_NONE || hr_tensor_root(program, out) != tensor) continue;
-            count++;
-            if (k == 0 && out == tensor) writer = &program->steps[s];
+            if (out == HR_NONE) continue;
+            int32_t *writer = &writers[hr_tensor_root(program, out)];
+            *writer = *writer == NONE && k == 0 && out == hr_tensor_root(program, out) ? s
+                                                                                       : SEVERAL;
         }
-    return count == 1 ? writer : NULL;
 }
 
 static bool describe(const hr_step *writer, hr_product_norm_attr *attr)
@@ -46,12 +45,13 @@ static void keep(hr_program *program, int32_t tensor)
         program->tensors[tensor].home = 0;
 }
 
-bool hr_build_product_norm(hr_builder *builder, int32_t index, int32_t part)
+bool hr_build_product_norm(hr_builder *builder, int32_t index, const int32_t *writers, int32_t part)
 {
     hr_program *program = builder->program;
-    const hr_step *writer = writer_of(program, program->params[index].gradient);
+    const int32_t found = writers[program->params[index].gradient];
+    const hr_step *writer = &program->steps[hr_max(found, 0)];
     hr_product_norm_attr attr = { .param = index };
-    if (!writer) return false;
+    if (found < 0) return false;
     const int32_t x = writer->in[0], dy = writer->in[1];
     attr.rows = program->tensors[dy].dims[0];
     if (!describe(writer, &attr)) return false;

@@ -29,10 +29,19 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products, int32_t loss_scale)
+int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products, int32_t loss_scale,
+                            hr_region *scratch)
 {
     const hr_program *program = builder->program;
+    const int64_t kept = scratch->used;
+    int32_t *writers = of_products
+                           ? hr_region_take_raw(scratch, program->tensor_max, sizeof *writers)
+                           : NULL;
     const int32_t run = 0;
+    if (of_products && !writers && hr_build_status(builder) == HR_OK)
+        builder->status = hr_fail(builder->err, HR_FAILURE,
+                                  "out of memory for the norm of %d tensors", program->tensor_max);
+    if (writers) hr_product_norm_find_writers(program, writers);
     hr_clip_attr clip = { hr_program_trained(program, 0), limit };
     const int32_t parts = hr_build_fixed(builder, HR_NORM_PARTS, HR_ROLE_SUM, HR_F64, HR_ROWS,
                                          clip.count, 0, run);
@@ -44,7 +53,7 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products,
         const hr_sumsq_attr attr = { elements_of(program, program->params[p].gradient) };
         const int32_t part = hr_build_view(builder, "gradient norm part", parts,
                                            count++ * (int64_t)sizeof(double), 1);
-        if (of_products && hr_build_product_norm(builder, p, part)) continue;
+        if (writers && hr_build_product_norm(builder, p, writers, part)) continue;
         hr_step *step = hr_build_step(builder, HR_OP_sumsq, &attr, sizeof attr);
         step->in[0] = program->params[p].gradient;
         step->out[0] = part;
@@ -54,6 +63,7 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products,
     step->in[0] = parts;
     step->in[1] = loss_scale;
     step->out[0] = scale;
+    scratch->used = kept;
     return scale;
 }
 

@@ -12,9 +12,10 @@ void hr_build_merges(hr_builder *builder);
 /* Computes the norm of all gradients and the scale that limits it to `limit` (0: no limit). Returns
  * the tensor [2]: norm, scale.
  *   of_products  where it takes less time, from the operands of the product that computes a
- *                gradient (ops/product_norm) */
-int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products,
-                            int32_t loss_scale);
+ *                gradient (ops/product_norm)
+ *   scratch      one number per tensor, if of_products */
+int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products, int32_t loss_scale,
+                            hr_region *scratch);
 
 /* Adds the update of parameter `index`, unless it is frozen, by HR_OP_adamw, HR_OP_sgd or
  * HR_OP_lion, or another operation with the operands of one of them. It reads the gradient, the
