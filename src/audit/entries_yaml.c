@@ -51,7 +51,8 @@ static bool without_merges(const char *key, char out[HR_ENTRY_KEY_BYTES])
         const bool begins = at == key || at[-1] == '.';
         if (begins && !strncmp(at, "<<", 2) && strchr(".[", at[2])) {
             at += 2;
-            if (*at == '[') at += strcspn(at, "]") + 1;
+            if (*at == '[') at += strcspn(at, "]");
+            at += *at == ']';
             at += *at == '.';
             merged = true;
             if (!*at && n && out[n - 1] == '.') n--;
@@ -170,7 +171,8 @@ static hr_status take_alias(reader *r, const char *name)
     const anchor *a = &r->anchors[found];
     if (a->last < 0) return fail(r, "an alias inside of what it stands for");
     hr_status status = begin_value(r);
-    const size_t from = strlen(a->key);
+    (void)without_merges(a->key, clean);
+    const size_t from = strlen(clean);
     for (int32_t i = a->first; status == HR_OK && i < a->last; i++) {
         hr_entry entry = r->entries->list[i];
         r->key[r->length] = 0;

@@ -139,6 +139,7 @@ typedef struct {
     double warmup, warmup_ratio, scale;
     int64_t length_null_line; /* a length that is given as null */
     char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];
+    char model[HR_PATH_BYTES];                /* as the file names it */
     bool fused_preference, no_reference, kto; /* of the preference loss */
     int64_t loss_switch_line;                 /* of a key that fuses the loss of plain training */
     int32_t autos;

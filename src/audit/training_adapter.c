@@ -50,7 +50,6 @@ enum { MODELS = sizeof models / sizeof *models };
 /* "torchtune.models.llama3_1.qlora_llama3_1_8b" */
 static hr_status take_component(hr_reading *r, const hr_entry *entry)
 {
-    hr_audit_training *t = &r->report->training;
     const char *last = strrchr(entry->value, '.');
     const char *name = last ? last + 1 : entry->value;
     const bool dora = !strncmp(name, "dora_", 5) || !strncmp(name, "qdora_", 6);
@@ -65,11 +64,22 @@ static hr_status take_component(hr_reading *r, const hr_entry *entry)
     for (int32_t i = 0; i < MODELS; i++)
         for (hr_words w = { models[i].builders }; hr_words_next(&w);)
             if (!strcmp(w.text, name)) model = models[i].model;
-    snprintf(t->model, sizeof t->model, "%s", model);
+    snprintf(r->model, sizeof r->model, "%s", model);
     return HR_OK;
 }
 
-static void add_target(hr_reading *r, const char *name)
+static bool has_word(const char *words, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = words; *at;) {
+        const size_t part = strcspn(at, ",");
+        if (part == length && !strncmp(at, word, length)) return true;
+        at += part + (at[part] == ',');
+    }
+    return false;
+}
+
+static void add_target(hr_reading *r, const hr_entry *entry, const char *name)
 {
     hr_audit_training *t = &r->report->training;
     const size_t used = strlen(t->lora_targets);
@@ -81,7 +91,13 @@ static void add_target(hr_reading *r, const char *name)
     }
     /* torchtune's name of o_proj */
     if (!strcmp(name, "output_proj")) name = "o_proj";
-    snprintf(t->lora_targets + used, sizeof t->lora_targets - used, "%s%s", used ? "," : "", name);
+    if (has_word(t->lora_targets, name)) return;
+    if (used + strlen(name) + 1 < sizeof t->lora_targets)
+        snprintf(t->lora_targets + used, sizeof t->lora_targets - used, "%s%s", used ? "," : "",
+                 name);
+    else
+        hr_audit_doubt(r->report, entry->line, "more targets than can be read, such as %.80s",
+                       name);
 }
 
 /* "q_proj,v_proj" or one of a list. */
@@ -92,7 +108,7 @@ static void take_targets(hr_reading *r, const hr_entry *entry)
     while (*at) {
         const size_t length = strcspn(at, ", ");
         snprintf(name, sizeof name, "%.*s", (int)length, at);
-        if (*name && strcmp(name, "[]") != 0) add_target(r, name);
+        if (*name && strcmp(name, "[]") != 0) add_target(r, entry, name);
         at += length;
         at += strspn(at, ", ");
     }
@@ -103,9 +119,10 @@ static void add_words(char to[HR_AUDIT_TARGETS_BYTES], const char *words)
 {
     for (const char *at = words; *at;) {
         const size_t length = strcspn(at, ", "), used = strlen(to);
-        if (length && strcmp(at, "[]") != 0)
-            snprintf(to + used, HR_AUDIT_TARGETS_BYTES - used, "%s%.*s", used ? "," : "",
-                     (int)length, at);
+        char word[HR_AUDIT_TARGETS_BYTES];
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (length && strcmp(at, "[]") != 0 && !has_word(to, word))
+            snprintf(to + used, HR_AUDIT_TARGETS_BYTES - used, "%s%s", used ? "," : "", word);
         at += length;
         at += strspn(at, ", ");
     }
@@ -168,17 +185,6 @@ static void add_layers(char *to, size_t room, int64_t first, int64_t end)
                  (int)(l % TEN), (int)(last % TEN));
         l = last + 1;
     }
-}
-
-static bool has_word(const char *words, const char *word)
-{
-    const size_t length = strlen(word);
-    for (const char *at = words; *at;) {
-        const size_t part = strcspn(at, ",");
-        if (part == length && !strncmp(at, word, length)) return true;
-        at += part + (at[part] == ',');
-    }
-    return false;
 }
 
 /* The patterns of train.freeze for finetuning_type: freeze. */
@@ -296,8 +302,8 @@ hr_status hr_adapter_set(hr_reading *r)
     const hr_audit_kind kind = r->report->kind;
     const bool factory = kind == HR_AUDIT_LLAMA_FACTORY, mlx = kind == HR_AUDIT_MLX;
     /* Published weights that are quantized already. */
-    r->four_bit |= hr_audit_contains(t->model, "-4bit");
-    r->eight_bit |= hr_audit_contains(t->model, "-8bit");
+    r->four_bit |= hr_audit_contains(r->model, "-4bit");
+    r->eight_bit |= hr_audit_contains(r->model, "-8bit");
     bool on = r->peft || ((factory || mlx) && !r->full && !r->freeze);
     if (!on && (r->four_bit || r->eight_bit)) {
         hr_audit_find(r->report, 0,

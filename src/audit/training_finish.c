@@ -20,11 +20,12 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
     hr_config *config = r->report->config;
     const hr_config before = *config;
     if (!request->model) hr_audit_folder(r->path, folder);
-    const char *name = request->model ? request->model : t->model;
+    const char *name = request->model ? request->model : r->model;
     if (!*name)
         return hr_fail(r->err, HR_USAGE,
                        "%s names no model; give one with --model, such as Qwen/Qwen2.5-7B",
                        r->path);
+    snprintf(t->model, sizeof t->model, "%.*s", HR_AUDIT_KEY_BYTES - 1, name);
     const bool is_recipe = request->model && request->model_recipe;
     hr_status status = is_recipe ? hr_config_read_text(config, request->model_recipe, name, r->err)
                                  : hr_model_read(name, folder, config, &known, r->err);
@@ -32,7 +33,6 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
     /* A recipe brings its own training keys; those of the file win. */
     config->train = before.train;
     config->memory = before.memory;
-    if (request->model) snprintf(t->model, sizeof t->model, "%s", name);
     if (known && !strcmp(known->dtype, "fp16")) t->published = HR_AUDIT_FP16;
     if (known && !strcmp(known->dtype, "fp32")) t->published = HR_AUDIT_FP32;
     /* a folder; without a dtype in its config.json, fp32 */

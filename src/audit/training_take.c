@@ -447,7 +447,7 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     if (count) return take_count(r, entry, 1, count);
     if (real) return take_real(r, entry, real);
     switch (meaning) {
-    case HR_MEANS_MODEL: return take_text(r, entry, t->model, sizeof t->model, &ignored);
+    case HR_MEANS_MODEL: return take_text(r, entry, r->model, sizeof r->model, &ignored);
     case HR_MEANS_CHECKPOINTING: return take_checkpointing(r, entry);
     case HR_MEANS_BF16: return take_bf16(r, entry);
     case HR_MEANS_FP16: return take_fp16(r, entry);

@@ -16,7 +16,13 @@
 #include "headroom/doctor.h"
 #include "headroom/version.h"
 
-enum { FILE_VERSION = 4, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
+enum {
+    FILE_VERSION = 4,
+    FILE_BYTES_MOST = 1 << 16,
+    PATH_BYTES = 4096,
+    DATE_BYTES = 10,
+    TERM_NAME_BYTES = 16
+};
 
 static const char disk_key[] = "disk_bytes_per_second",
                   file_read_key[] = "file_read_bytes_per_second",
@@ -300,6 +306,8 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     if (json_unpack(root, "{si ss so so}", "version", &version, "date", &date, "machine", &of,
                     "rates", &all))
         return refuse(r, "version, date, machine or rates are missing", "");
+    if (strlen(date) > DATE_BYTES || date[strspn(date, "0123456789-")])
+        return refuse(r, "its date is none", "");
     json_t *here = json_of_machine(machine);
     const char *build = json_string_value(json_object_get(of, "build"));
     *stale = NULL;
@@ -312,7 +320,7 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     hr_status status = read_speed(r, json_object_get(root, "pace_us"));
     if (status == HR_OK) status = read_disk(r, root);
     if (status != HR_OK) return status;
-    snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated on this machine %.32s", date);
+    snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated on this machine %s", date);
     return read_rates(r, all);
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -77,8 +78,9 @@ static hr_status look(const hr_base_files *base, int32_t index, hr_base_progress
     if (status != HR_OK) return status;
     found->changed_ns = time_of(path);
     if (!hr_hash_cache_find(base->cache, file, path, found->hash)) {
+        const int64_t begun = time(NULL);
         status = hash_open(file, path, found->bytes, progress, context, found->hash, err);
-        if (status == HR_OK) hr_hash_cache_keep(base->cache, file, path, found->hash);
+        if (status == HR_OK) hr_hash_cache_keep(base->cache, file, path, begun, found->hash);
     }
     hr_file_close(&file);
     return status;

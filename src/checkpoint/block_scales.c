@@ -46,6 +46,9 @@ static hr_status check(const hr_stored *stored, const hr_stored_tensor *tensor,
     if (kind != HR_STORED_F32 && kind != HR_STORED_BF16)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; scales are F32 or BF16",
                        hr_path_shown(stored->path), NAME_SHOWN, scales->name, scales->dtype->name);
+    if (expected.dims[0] > 0 && expected.dims[1] == 0)
+        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is F8_E4M3 without columns",
+                       hr_path_shown(stored->path), NAME_SHOWN, tensor->name);
     if (expected.dims[1] <= HR_SCALES_MAX) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s has %lld columns, the limit for F8_E4M3 is %d",
                    hr_path_shown(stored->path), NAME_SHOWN, tensor->name,

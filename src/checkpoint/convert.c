@@ -273,12 +273,6 @@ static hr_status write_instead(conversion *c, hr_file_out *out, const hr_convert
     hr_converted whole = *r;
     whole.from = instead;
     whole.old_scales.columns = 0;
-    for (int32_t d = 0; d < 2; d++)
-        if (instead->rank != r->from->rank ||
-            (d < instead->rank && instead->dims[d] != r->from->dims[d]))
-            return hr_fail(c->err, HR_CORRUPT,
-                           "%.200s: tensor %.*s has another shape than the base's", c->low.folder,
-                           NAME_SHOWN, instead->name);
     c->tensors.stored = &c->low.stored;
     const hr_status status = hr_convert_tensor(&c->tensors, out, &whole, c->err);
     c->tensors.stored = &c->stored;
@@ -385,16 +379,52 @@ static hr_status check_options(conversion *c)
                    "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);
 }
 
-/* New scales would be needed for what is merged. */
-static hr_status check_merge(const conversion *c)
+static bool has_same_shape(const hr_stored_tensor *a, const hr_stored_tensor *b)
 {
-    for (int32_t t = 0; t < c->stored.tensor_count && (!c->dtype || c->dtype->bits == 8); t++)
-        if (c->stored.tensors[t].dtype->kind == HR_STORED_E4M3 &&
-            hr_low_rank_has(&c->low, &c->stored.tensors[t]))
-            return hr_fail(c->err, HR_USAGE,
-                           "%.200s: %.*s is F8_E4M3; merge with --dtype bf16, f16 or f32",
-                           c->request->source, NAME_SHOWN, c->stored.tensors[t].name);
-    return HR_OK;
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+/* `whole`: what the folder has in place of the tensor; null: it has an adapter of it. */
+static hr_status check_merged(const conversion *c, const hr_stored_tensor *tensor,
+                              const hr_stored_tensor *whole)
+{
+    const char *base = c->request->source, *folder = c->low.folder;
+    const bool widens = c->dtype && c->dtype->bits > 8;
+    const hr_stored_kind kind = tensor->dtype->kind;
+    if (hr_low_rank_is_tied(&c->low, tensor))
+        return hr_fail(
+            c->err, HR_USAGE,
+            "%.200s: has an adapter of %.*s, which is the output head too: merging would "
+            "change both",
+            folder, NAME_SHOWN, tensor->name);
+    if (kind == HR_STORED_E4M3 && !widens)
+        return hr_fail(c->err, HR_USAGE,
+                       "%.200s: %.*s is F8_E4M3; merge with --dtype bf16, f16 or f32", base,
+                       NAME_SHOWN, tensor->name);
+    if (kind > HR_STORED_E4M3)
+        return hr_fail(c->err, HR_USAGE, "%.200s: %.*s is %s, into which nothing can be merged",
+                       base, NAME_SHOWN, tensor->name, tensor->dtype->name);
+    if (whole && !has_same_shape(tensor, whole))
+        return hr_fail(c->err, HR_CORRUPT, "%.200s: tensor %.*s has another shape than the base's",
+                       folder, NAME_SHOWN, whole->name);
+    if (whole && whole->dtype->kind > HR_STORED_BF16)
+        return hr_fail(c->err, HR_CORRUPT, "%.200s: tensor %.*s is %s, not F32, F16 or BF16",
+                       folder, NAME_SHOWN, whole->name, whole->dtype->name);
+    if (whole || tensor->dims[1] <= HR_CONVERT_PIECE) return HR_OK;
+    return hr_fail(c->err, HR_USAGE, "%.200s: %.*s has %lld columns, of at most %d to merge into",
+                   base, NAME_SHOWN, tensor->name, (long long)tensor->dims[1], HR_CONVERT_PIECE);
+}
+
+/* Before anything is written. */
+static hr_status check_merge(conversion *c)
+{
+    hr_status status = HR_OK;
+    for (int32_t t = 0; t < c->stored.tensor_count && status == HR_OK; t++) {
+        const hr_stored_tensor *tensor = &c->stored.tensors[t];
+        const hr_stored_tensor *whole = hr_low_rank_instead(&c->low, tensor);
+        if (whole || hr_low_rank_has(&c->low, tensor)) status = check_merged(c, tensor, whole);
+    }
+    return status;
 }
 
 static hr_status take_memory(conversion *c, hr_region *region)

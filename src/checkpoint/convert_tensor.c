@@ -178,12 +178,12 @@ hr_status hr_convert_tensor(const hr_tensor_conversion *c, hr_file_out *out, con
                             hr_error *err)
 {
     const int64_t size = r->from->dtype->bits / 8, to_size = r->dtype->bits / 8;
-    if (r->scales) return write_scales(c, out, r, err);
-    if (r->dtype == r->from->dtype && !c->low) return copy_tensor(c, out, r, err);
     if (c->low && c->low->magnitudes) {
         const hr_status status = measure(c, r, err);
         if (status != HR_OK) return status;
     }
+    if (r->scales) return write_scales(c, out, r, err);
+    if (r->dtype == r->from->dtype && !c->low) return copy_tensor(c, out, r, err);
     if (c->low || r->dtype->kind == HR_STORED_E4M3 || r->from->dtype->kind == HR_STORED_E4M3)
         return r->bytes ? write_matrix(c, out, r, err) : HR_OK;
     const int64_t elements = r->bytes / to_size;

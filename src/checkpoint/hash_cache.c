@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/directory.h"
 #include "base/file.h"
@@ -18,7 +17,7 @@ enum { TEXT_BYTES = PATH_MAX + 256, NAME_DIGITS = 16, SETTLED_SECONDS = 2 };
 /* What must be equal, and the path of the file that says so. */
 typedef struct {
     char identity[TEXT_BYTES], entry[PATH_MAX], name[HR_NAME_BYTES];
-    time_t changed;
+    int64_t changed; /* seconds since 1970 */
 } entry;
 
 static bool find_entry(const char *cache, int file, const char *path, entry *e)
@@ -60,17 +59,14 @@ bool hr_hash_cache_find(const char *cache, int file, const char *path, char hash
     return found && strspn(hash, "0123456789abcdef") == (size_t)digits;
 }
 
-void hr_hash_cache_keep(const char *cache, int file, const char *path,
+void hr_hash_cache_keep(const char *cache, int file, const char *path, int64_t begun,
                         const char hash[HR_HASH_BYTES])
 {
     entry e;
     char line[HR_HASH_BYTES + 1];
     hr_file_out out;
     hr_error ignored;
-    struct timespec now;
-    if (!find_entry(cache, file, path, &e) || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
-        now.tv_sec - e.changed < SETTLED_SECONDS)
-        return;
+    if (!find_entry(cache, file, path, &e) || begun - e.changed < SETTLED_SECONDS) return;
     if (hr_directory_make(cache, &ignored) != HR_OK ||
         hr_file_begin(&out, cache, e.name, &ignored) != HR_OK)
         return;

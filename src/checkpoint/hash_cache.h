@@ -16,9 +16,11 @@ enum { HR_HASH_CACHE_LEAST = 64 << 20 };
  *   cache  directory; null: nothing is remembered */
 bool hr_hash_cache_find(const char *cache, int file, const char *path, char hash[HR_HASH_BYTES]);
 
-/* Remembers the hash of an open file, unless it is small or has just been changed: a change within
- * the same tick of the clock would not show. A cache that cannot be written is not an error. */
-void hr_hash_cache_keep(const char *cache, int file, const char *path,
+/* Remembers the hash of an open file, unless it is small, or was changed since shortly before it
+ * was hashed: a change within the same tick of the clock would not show. A cache that cannot be
+ * written is not an error.
+ *   begun  when hashing began, in seconds since 1970 */
+void hr_hash_cache_keep(const char *cache, int file, const char *path, int64_t begun,
                         const char hash[HR_HASH_BYTES]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/words.h"
 #include "checkpoint/names.h"
 #include "checkpoint/unpack.h"
 #include "checkpoint/weights_in.h"
@@ -126,6 +127,16 @@ const hr_stored_tensor *hr_low_rank_instead(hr_low_rank *low, const hr_stored_te
     return whole;
 }
 
+bool hr_low_rank_is_tied(const hr_low_rank *low, const hr_stored_tensor *tensor)
+{
+    static const char *const names[] = { "embed_tokens.weight", "wte.weight", "embed_in.weight",
+                                         "lm_head.weight", "embed_out.weight" };
+    bool named = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        named |= hr_ends_with(tensor->name, names[i]);
+    return named && low->config->model.tie_embeddings == HR_TIE_TRUE;
+}
+
 /* Reads a part [dims] into `to`, turned or not. */
 static hr_status read_part(hr_low_rank *low, const hr_stored_tensor *part, bool turned, float *to,
                            hr_error *err)
@@ -204,12 +215,6 @@ hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_
     if (!a || !b)
         return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s has part %c of an adapter without %c",
                        low->folder, NAME_SHOWN, tensor->name, a ? 'A' : 'B', a ? 'B' : 'A');
-    if (looks_up && low->config->model.tie_embeddings == HR_TIE_TRUE)
-        return hr_fail(
-            err, HR_USAGE,
-            "%.200s: has an adapter of %.*s, which is the output head too: merging would "
-            "change both",
-            low->folder, NAME_SHOWN, tensor->name);
     const hr_adapter_rule rule = rule_of(low, a);
     const int64_t R = tensor->dims[0], W = tensor->dims[1], r = rule.rank;
     const int64_t inputs = inputs_first ? R : W, outputs = inputs_first ? W : R;

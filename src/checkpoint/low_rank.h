@@ -42,6 +42,9 @@ bool hr_low_rank_has(const hr_low_rank *low, const hr_stored_tensor *tensor);
 /* The tensor that the folder has in the place of one of the base; null: none. */
 const hr_stored_tensor *hr_low_rank_instead(hr_low_rank *low, const hr_stored_tensor *tensor);
 
+/* Whether a tensor is the embedding or the head of a base in which they are one. */
+bool hr_low_rank_is_tied(const hr_low_rank *low, const hr_stored_tensor *tensor);
+
 /* Reads the adapter of a matrix. Errors CORRUPT  a part is missing, or has another shape. */
 HR_MUST_CHECK hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor,
                                          hr_error *err);

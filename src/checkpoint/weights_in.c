@@ -423,6 +423,15 @@ static hr_block_scales scales_of(const hr_weights_in *in, int32_t param)
                               .kind = HR_STORED_F32 };
 }
 
+/* The scales of row `row` of an E4M3 parameter. */
+static hr_status read_scales(const hr_weights_in *in, int32_t param, int64_t row,
+                             float scales[HR_SCALES_MAX], hr_error *err)
+{
+    const hr_block_scales of = scales_of(in, param);
+    return hr_block_scales_read(&of, in->files[of.file], in->path, row / HR_SCALE_BLOCK, scales,
+                                err);
+}
+
 /* Keeps the elements as they are. The first chunk of a row of blocks keeps its scales. */
 static bool take_stored(const hr_weights_in *in, int32_t param, const hr_unpack *unpack,
                         int64_t first, int64_t count, const void *rows, hr_weights_place place)
@@ -490,16 +499,19 @@ hr_status hr_weights_in_take_row(const hr_weights_in *in, int32_t param, int64_t
     const int64_t bytes = width * hr_stored_kind_bytes(whole.kind);
     const hr_tensor *weight = &in->program->tensors[in->program->params[param].weight];
     const bool wide = weight->dtype == HR_F32;
+    float scales[HR_SCALES_MAX];
     const hr_unpack unpack = { .kind = whole.kind,
                                .layout = HR_ROWS,
                                .K = 1,
                                .N = width,
                                .master = wide ? to : NULL,
                                .weight = wide ? NULL : to,
-                               .cpu_mask = in->cpu_mask };
+                               .cpu_mask = in->cpu_mask,
+                               .scales = whole.kind == HR_STORED_E4M3 ? scales : NULL };
     HR_ASSERT(row >= 0 && row < hr_unpack_rows(&whole));
-    const hr_status status = read_bytes(in, source->file, source->offset + row * bytes, bytes,
-                                        &staging, err);
+    hr_status status = read_bytes(in, source->file, source->offset + row * bytes, bytes, &staging,
+                                  err);
+    if (status == HR_OK && unpack.scales) status = read_scales(in, param, row, scales, err);
     if (status != HR_OK) return status;
     return hr_unpack_take(&unpack, 0, 1, staging) ? HR_OK : refuse_values(in, param, err);
 }
@@ -521,12 +533,9 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     hr_status status = read_bytes(in, source->file,
                                   source->offset + (place.first_row + first) * row_bytes,
                                   count * row_bytes, &read, err);
-    if (status == HR_OK && unpack.kind == HR_STORED_E4M3) {
-        const hr_block_scales of = scales_of(in, param);
-        unpack.scales = scales;
-        status = hr_block_scales_read(&of, in->files[of.file], in->path,
-                                      (place.first_row + first) / HR_SCALE_BLOCK, scales, err);
-    }
+    unpack.scales = unpack.kind == HR_STORED_E4M3 ? scales : NULL;
+    if (status == HR_OK && unpack.scales)
+        status = read_scales(in, param, place.first_row + first, scales, err);
     if (status != HR_OK) return status;
     if (stored ? take_stored(in, param, &unpack, first, count, read, place)
                : hr_unpack_take(&unpack, first, count, read))

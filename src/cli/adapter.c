@@ -36,10 +36,11 @@ static int print_json(const hr_adapter_report *report)
                                                  (json_int_t)m->parameters));
     }
     json_t *all = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "kind", is_npt(config) ? "npt" : "lora", "base",
-        report->base, "rank", (json_int_t)hr_config_integer(config, "train.adapter.rank"),
-        "tensors", (json_int_t)report->tensors, "parameters", (json_int_t)report->parameters,
-        "bytes", (json_int_t)report->bytes, "dtype", report->dtype, "modules", modules);
+        "{s:s, s:o, s:I, s:I, s:I, s:I, s:s, s:o}", "kind", is_npt(config) ? "npt" : "lora", "base",
+        hr_cli_json_string(report->base), "rank",
+        (json_int_t)hr_config_integer(config, "train.adapter.rank"), "tensors",
+        (json_int_t)report->tensors, "parameters", (json_int_t)report->parameters, "bytes",
+        (json_int_t)report->bytes, "dtype", report->dtype, "modules", modules);
     json_t *more = is_npt(config)
                        ? json_pack("{s:s, s:I, s:f, s:s}", "form",
                                    word_of(config, "train.adapter.form", form), "triples",

@@ -352,13 +352,13 @@ static json_t *json_of_training(const hr_audit_report *report)
     static const char *const losses[] = { "whole", "loop", "chunked", "fused" };
     const hr_audit_training *t = &report->training;
     json_t *object = json_pack(
-        "{s:s, s:I, s:s, s:s, s:s, s:b, s:b, s:s, s:b, s:s, s:I, s:I, s:I, s:I}", "model", t->model,
-        "parameters", (json_int_t)t->parameters, "weights", dtypes[t->weights], "autocast",
-        dtypes[t->autocast], "base", dtypes[t->base], "checkpointing", t->checkpointing, "packing",
-        t->packing, "loss", losses[t->loss], "preference", t->preference, "optimizer",
-        optimizers[t->optimizer], "micro_batch", (json_int_t)t->micro_batch, "accumulation",
-        (json_int_t)t->accumulation, "processes", (json_int_t)t->world, "seq_len",
-        (json_int_t)t->seq_len);
+        "{s:o, s:I, s:s, s:s, s:s, s:b, s:b, s:s, s:b, s:s, s:I, s:I, s:I, s:I}", "model",
+        hr_cli_json_string(t->model), "parameters", (json_int_t)t->parameters, "weights",
+        dtypes[t->weights], "autocast", dtypes[t->autocast], "base", dtypes[t->base],
+        "checkpointing", t->checkpointing, "packing", t->packing, "loss", losses[t->loss],
+        "preference", t->preference, "optimizer", optimizers[t->optimizer], "micro_batch",
+        (json_int_t)t->micro_batch, "accumulation", (json_int_t)t->accumulation, "processes",
+        (json_int_t)t->world, "seq_len", (json_int_t)t->seq_len);
     json_t *more = json_pack(
         "{s:I, s:f, s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:b}", "lora_rank", (json_int_t)t->lora_rank,
         "lora_alpha", t->lora_alpha, "lora_targets", t->lora_targets, "lora_saved", t->lora_saved,

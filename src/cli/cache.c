@@ -80,7 +80,7 @@ int hr_cli_cache_path(const hr_cli_arguments *arguments)
     hr_error err;
     if (find_directory(directory, sizeof directory, &err) != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON])
-        return print_object(json_pack("{s:s}", "path", directory));
+        return print_object(json_pack("{s:o}", "path", hr_cli_json_string(directory)));
     printf("%s\n", directory);
     return HR_OK;
 }
@@ -146,12 +146,13 @@ static int print_json(const char *directory, const table *t, int64_t bytes, int6
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s, s:b}", "name", t->rows[i].name,
-                                              "kind", kinds[t->rows[i].entry.kind], "bytes",
+        json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:s, s:b}", "name",
+                                              hr_cli_json_string(t->rows[i].name), "kind",
+                                              kinds[t->rows[i].entry.kind], "bytes",
                                               (json_int_t)t->rows[i].entry.bytes, "last_used",
                                               t->rows[i].used, "in_use", t->rows[i].entry.in_use));
-    return print_object(json_pack("{s:s, s:I, s:o, s:o}", "path", directory, "bytes",
-                                  (json_int_t)bytes, "limit_bytes",
+    return print_object(json_pack("{s:o, s:I, s:o, s:o}", "path", hr_cli_json_string(directory),
+                                  "bytes", (json_int_t)bytes, "limit_bytes",
                                   limit ? json_integer(limit) : json_null(), "files", list));
 }
 
@@ -187,11 +188,11 @@ static int prune(const hr_cli_arguments *arguments, const char *directory, int64
     char removed[64], kept[64];
     if (hr_cache_prune(directory, limit, &report, &err) != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON])
-        return print_object(
-            json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "path", directory, "removed",
-                      (json_int_t)report.removed, "removed_bytes", (json_int_t)report.removed_bytes,
-                      "kept", (json_int_t)report.kept, "kept_bytes", (json_int_t)report.kept_bytes,
-                      "in_use", (json_int_t)report.in_use));
+        return print_object(json_pack(
+            "{s:o, s:I, s:I, s:I, s:I, s:I}", "path", hr_cli_json_string(directory), "removed",
+            (json_int_t)report.removed, "removed_bytes", (json_int_t)report.removed_bytes, "kept",
+            (json_int_t)report.kept, "kept_bytes", (json_int_t)report.kept_bytes, "in_use",
+            (json_int_t)report.in_use));
     printf("removed %lld file%s, %s; kept %lld, %s\n", (long long)report.removed,
            report.removed == 1 ? "" : "s", hr_bytes_print(report.removed_bytes, removed),
            (long long)report.kept, hr_bytes_print(report.kept_bytes, kept));

@@ -84,15 +84,15 @@ static int calibrate(const hr_calibrate_request *request, bool json)
     hr_error err;
     if (hr_calibrate(request, &report, &err) != HR_OK) return hr_cli_fail(&err);
     if (json) {
-        print_json(json_pack("{ss ss si si si si sf sf sf sf sf sf sf sf sf sf}", "file",
-                             report.file, "rung", report.rung, "threads", report.threads, "recipes",
-                             report.recipes, "left_out", report.left_out, "calls", report.calls,
-                             "seconds", report.seconds, "error_median", report.error_median,
-                             "error_high", report.error_high, "fp32_flops", report.products[0],
-                             "bf16_flops", report.products[1], "memory_bytes_per_second",
-                             report.memory, "fork_join_seconds", report.fork_join,
-                             "disk_bytes_per_second", report.disk, "file_write_bytes_per_second",
-                             report.file_write, "file_read_bytes_per_second", report.file_read));
+        print_json(json_pack(
+            "{so ss si si si si sf sf sf sf sf sf sf sf sf sf}", "file",
+            hr_cli_json_string(report.file), "rung", report.rung, "threads", report.threads,
+            "recipes", report.recipes, "left_out", report.left_out, "calls", report.calls,
+            "seconds", report.seconds, "error_median", report.error_median, "error_high",
+            report.error_high, "fp32_flops", report.products[0], "bf16_flops", report.products[1],
+            "memory_bytes_per_second", report.memory, "fork_join_seconds", report.fork_join,
+            "disk_bytes_per_second", report.disk, "file_write_bytes_per_second", report.file_write,
+            "file_read_bytes_per_second", report.file_read));
         return HR_OK;
     }
     printf("calibrated with %d thread%s, %s kernels: %d of %d recipes, %d distinct "

@@ -27,7 +27,7 @@ static void add(screen *s, const hr_checkpoint *c)
     json_t *one = json_pack("{s:I, s:b}", "step", (json_int_t)c->step,
                             s->thorough ? "whole" : "readable", !c->problem);
     if (c->problem) {
-        json_object_set_new(one, "problem", json_string(c->problem));
+        json_object_set_new(one, "problem", hr_cli_json_string(c->problem));
     } else {
         json_object_set_new(one, "steps", json_integer(c->steps));
         json_object_set_new(one, "tokens", json_integer(c->tokens));

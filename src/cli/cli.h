@@ -386,6 +386,12 @@ int hr_cli_fail(const hr_error *err);
 struct json_t;
 hr_status hr_cli_print_json(struct json_t *object, size_t flags);
 
+/* Whether all objects were printed. Prints a sentence to standard error if not. */
+bool hr_cli_json_arrived(void);
+
+/* Prints a field of CSV; quotes it if it contains a comma, a quote or a line break. */
+void hr_cli_put_field(const char *text);
+
 /* A string with the text as hr_cli_write_text prints it: of a file name, which may be no UTF-8.
  * Null without memory. */
 struct json_t *hr_cli_json_string(const char *text);

@@ -83,14 +83,14 @@ static void add_text(screen *s, const hr_data_text *text)
 {
     json_array_append_new(
         s->texts,
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b}",
-                  "key", text->key, "name", text->name, "shard", text->shard, "files",
-                  (json_int_t)text->files, "bytes", (json_int_t)text->bytes, "documents",
-                  (json_int_t)text->documents, "tokens", (json_int_t)text->tokens, "covered",
-                  (json_int_t)text->covered, "longest", (json_int_t)text->longest, "masked",
-                  (json_int_t)text->masked, "bad_lines", (json_int_t)text->bad_lines, "windows",
-                  (json_int_t)text->windows, "share", text->share, "passes", text->passes, "reused",
-                  text->reused));
+        json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b}",
+                  "key", text->key, "name", hr_cli_json_string(text->name), "shard",
+                  hr_cli_json_string(text->shard), "files", (json_int_t)text->files, "bytes",
+                  (json_int_t)text->bytes, "documents", (json_int_t)text->documents, "tokens",
+                  (json_int_t)text->tokens, "covered", (json_int_t)text->covered, "longest",
+                  (json_int_t)text->longest, "masked", (json_int_t)text->masked, "bad_lines",
+                  (json_int_t)text->bad_lines, "windows", (json_int_t)text->windows, "share",
+                  text->share, "passes", text->passes, "reused", text->reused));
 }
 
 /* Text of a shard can be cut inside a character: invalid UTF-8 is omitted from JSON. */

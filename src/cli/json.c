@@ -19,10 +19,20 @@ json_t *hr_cli_json_string(const char *text)
     return string;
 }
 
+static bool lost;
+
 hr_status hr_cli_print_json(json_t *object, size_t flags)
 {
-    const int failed = !object || json_dumpf(object, stdout, JSON_INDENT(2) | flags);
+    lost = lost || !object || json_dumpf(object, stdout, JSON_INDENT(2) | flags);
     json_decref(object);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    if (!lost) printf("\n");
+    return lost ? HR_FAILURE : HR_OK;
+}
+
+bool hr_cli_json_arrived(void)
+{
+    if (lost)
+        fputs("headroom: the JSON is not whole: a text in it is no UTF-8, or memory is short\n",
+              stderr);
+    return !lost;
 }

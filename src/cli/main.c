@@ -99,5 +99,6 @@ int main(int argc, char **argv)
                                * disk */
     catch_signals();
     const int code = run(argc, argv);
-    return output_arrived() || code != HR_OK ? code : HR_FAILURE;
+    const bool arrived = hr_cli_json_arrived() && output_arrived();
+    return arrived || code != HR_OK ? code : HR_FAILURE;
 }

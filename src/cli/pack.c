@@ -30,12 +30,12 @@ static void print_text(const hr_pack_request *request, const hr_pack_report *rep
 static void print_json(const hr_pack_request *request, const hr_pack_report *report)
 {
     json_t *object = json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:I, s:s?}", "rows", report->rows, "arena_bytes",
+        "{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:I, s:o}", "rows", report->rows, "arena_bytes",
         (json_int_t)report->arena_bytes, "floor_bytes", (json_int_t)report->floor_bytes,
         "gap_bytes", (json_int_t)(report->arena_bytes - report->floor_bytes), "bound_bytes",
         (json_int_t)report->bound_bytes, "peak_time", (json_int_t)report->peak_time, "proof",
         report->proof, "seconds", report->seconds, "nodes", (json_int_t)report->nodes, "out",
-        request->out);
+        request->out ? hr_cli_json_string(request->out) : json_null());
     (void)hr_cli_print_json(object, 0);
 }
 

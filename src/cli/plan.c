@@ -284,6 +284,8 @@ static hr_status check_grid_options(const hr_cli_arguments *arguments, hr_error 
                            hr_cli_option_at(questions[i])->name, mine);
     if (values[HR_OPTION_JSON] && values[HR_OPTION_CSV])
         return hr_fail(err, HR_USAGE, "--json and --csv exclude each other; give one");
+    if (values[HR_OPTION_LARGEST] && values[HR_OPTION_CSV])
+        return hr_fail(err, HR_USAGE, "--largest and --csv exclude each other; give one");
     static const hr_cli_option_id planned[] = { HR_OPTION_GRID_TOKENS, HR_OPTION_SVG };
     for (int32_t i = 0; i < 2; i++)
         if (estimates && values[planned[i]])

@@ -228,6 +228,7 @@ static hr_status read_axes(asking *a, hr_error *err)
 static hr_status set_row(asking *a, int64_t row, char *label, int64_t label_bytes, json_t *values,
                          hr_error *err)
 {
+    const int shown = a->arguments->values[HR_OPTION_CSV] ? HR_GRID_VALUE_BYTES : 60;
     hr_status status = HR_OK;
     int64_t used = 0, points = 1;
     hr_config_assign(a->config, a->recipe);
@@ -239,9 +240,9 @@ static hr_status set_row(asking *a, int64_t row, char *label, int64_t label_byte
             char value[HR_GRID_VALUE_BYTES];
             hr_grid_axis_value(axis, (int32_t)(row / points % axis->count), k, value);
             if (status == HR_OK) status = hr_config_set(a->config, axis->keys[k]->name, value, err);
-            used += snprintf(label + used, (size_t)(label_bytes - used), "%s%.60s",
-                             used ? " x " : "", value);
-            json_object_set_new(values, axis->keys[k]->name, json_string(value));
+            used += snprintf(label + used, (size_t)(label_bytes - used), "%s%.*s",
+                             used ? " x " : "", shown, value);
+            json_object_set_new(values, axis->keys[k]->name, hr_cli_json_string(value));
         }
     }
     return status;
@@ -275,7 +276,7 @@ static hr_status grid(asking *a, hr_error *err)
     if (csv) printf("values,device,verdict,low_bytes,high_bytes,available_bytes\n");
     bool any = false;
     for (int64_t cell = 0; cell < cells; cell++) {
-        char label[HR_GRID_AXES_MOST * HR_GRID_KEYS_MOST * 64];
+        char label[HR_GRID_AXES_MOST * HR_GRID_KEYS_MOST * (HR_GRID_VALUE_BYTES + 4)];
         const int32_t device = (int32_t)(cell % places(a));
         json_t *values = json_object();
         estimated e = { 0 };
@@ -290,10 +291,11 @@ static hr_status grid(asking *a, hr_error *err)
                                 a->device_count ? place_of(a, device) : "", "verdict", verdict,
                                 "low_bytes", (json_int_t)e.low, "high_bytes", (json_int_t)e.high,
                                 "available_bytes", (json_int_t)memory_of(a, device)));
-        else if (csv)
-            printf("%s,%s,%s,%lld,%lld,%lld\n", label, a->device_count ? place_of(a, device) : "",
-                   verdict, (long long)e.low, (long long)e.high, (long long)memory_of(a, device));
-        else printf("  %-20s %-18s %-13s %s\n", label, place_of(a, device), verdict, range(&e));
+        else if (csv) {
+            hr_cli_put_field(label);
+            printf(",%s,%s,%lld,%lld,%lld\n", a->device_count ? place_of(a, device) : "", verdict,
+                   (long long)e.low, (long long)e.high, (long long)memory_of(a, device));
+        } else printf("  %-20s %-18s %-13s %s\n", label, place_of(a, device), verdict, range(&e));
         json_decref(values);
     }
     if (json)

@@ -34,8 +34,7 @@ static const char *device_name(const hr_grid_request *request, const hr_grid_cel
 
 /* ---- CSV */
 
-/* Prints a field; quotes it if it contains a comma, a quote or a line break. */
-static void put_field(const char *text)
+void hr_cli_put_field(const char *text)
 {
     if (!text[strcspn(text, ",\"\n\r")]) {
         fputs(text, stdout);
@@ -75,7 +74,7 @@ static void put_csv(void *context, const hr_grid_cell *cell, const hr_plan_answe
     if (!p->cells++) put_csv_heading(request);
     for (int32_t a = 0; a < request->axis_count; a++)
         for (int32_t k = 0; k < request->axes[a].key_count; k++) {
-            put_field(hr_grid_axis_value(&request->axes[a], cell->points[a], k, value));
+            hr_cli_put_field(hr_grid_axis_value(&request->axes[a], cell->points[a], k, value));
             putchar(',');
         }
     printf("%s,%s", device_name(request, cell), verdicts[cell->verdict]);
@@ -89,14 +88,14 @@ static void put_csv(void *context, const hr_grid_cell *cell, const hr_plan_answe
     put_number(cell->tokens_per_second);
     put_number(cell->hours);
     putchar(',');
-    put_field(cell->change);
+    hr_cli_put_field(cell->change);
     putchar(',');
-    put_field(cell->words);
+    hr_cli_put_field(cell->words);
     putchar(',');
-    put_field(cell->reason);
+    hr_cli_put_field(cell->reason);
     put_number((double)cell->least_bytes);
     putchar(',');
-    put_field(cell->least);
+    hr_cli_put_field(cell->least);
     put_number((double)cell->disk_bytes);
     printf("\n");
 }

@@ -92,12 +92,13 @@ static json_t *proof_json(const hr_proof *proof)
                                          [HR_PROOF_DOES_NOT_APPLY] = "does_not_apply",
                                          [HR_PROOF_NOT_RUN] = "not_run" };
     return json_pack(
-        "{ss ss ss ss sf si si sI so so sI ss sf}", "name", proof->name, "compared",
-        proof->compared, "outcome", names[proof->outcome], "reason", proof->reason, "bound",
-        proof->bound, "steps", proof->steps, "tensors", proof->tensors, "elements",
-        (json_int_t)proof->elements, "largest_absolute", number(proof->largest_absolute),
-        "largest_relative", number(proof->largest_relative), "largest_ulps",
-        (json_int_t)proof->largest_ulps, "tensor", proof->tensor, "seconds", proof->seconds);
+        "{ss ss ss so sf si si sI so so sI ss sf}", "name", proof->name, "compared",
+        proof->compared, "outcome", names[proof->outcome], "reason",
+        hr_cli_json_string(proof->reason), "bound", proof->bound, "steps", proof->steps, "tensors",
+        proof->tensors, "elements", (json_int_t)proof->elements, "largest_absolute",
+        number(proof->largest_absolute), "largest_relative", number(proof->largest_relative),
+        "largest_ulps", (json_int_t)proof->largest_ulps, "tensor", proof->tensor, "seconds",
+        proof->seconds);
 }
 
 static void print_json(const hr_prove_report *report)
@@ -106,8 +107,9 @@ static void print_json(const hr_prove_report *report)
     for (int32_t i = 0; i < report->proof_count; i++)
         json_array_append_new(proofs, proof_json(&report->proofs[i]));
     json_t *object = json_pack(
-        "{ss ss ss ss sI si sf si si si si so}", "configuration", report->configuration, "reduced",
-        report->reduced, "data", report->data, "note", report->note, "steps",
+        "{so ss so so sI si sf si si si si so}", "configuration",
+        hr_cli_json_string(report->configuration), "reduced", report->reduced, "data",
+        hr_cli_json_string(report->data), "note", hr_cli_json_string(report->note), "steps",
         (json_int_t)report->steps, "runs", report->runs, "predicted_seconds",
         report->predicted_seconds, "passed", report->passed, "failed", report->failed,
         "not_applicable", report->not_applicable, "not_run", report->not_run, "proofs", proofs);

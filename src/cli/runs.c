@@ -90,7 +90,7 @@ static hr_status read_log(const reading *r, hr_error *err)
                          "of headroom train",
                          path);
     for (int64_t number = 1; status == HR_OK && fgets(text, LINE_BYTES, file); number++) {
-        if (!strchr(text, '\n')) break;
+        if (!strchr(text, '\n') && feof(file)) break;
         json_t *line = json_loads(text, JSON_ALLOW_NUL, NULL);
         if (json_object_get(line, "step") || json_object_get(line, "arena_bytes_planned"))
             take_line(r, line);
@@ -214,8 +214,11 @@ static void print_differences(const hr_run *runs, int32_t count)
         printf("\n");
     }
     for (int32_t i = 0; i < count; i++)
-        if (!runs[i].recipe)
-            printf("\n%s has no checkpoint, so its recipe is not known\n", runs[i].folder);
+        if (!runs[i].recipe) {
+            printf("\n");
+            print_name(runs[i].folder, characters(runs[i].folder));
+            printf(" has no checkpoint, so its recipe is not known\n");
+        }
 }
 
 /* ---- JSON */
@@ -294,7 +297,7 @@ static hr_status compare(const hr_cli_arguments *arguments, hr_run *runs, hr_err
     status = read_all(arguments, runs, &tokens, err);
     if (status != HR_OK || csv) return status;
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
-        runs[i].best = NAN;
+        runs[i].best = runs[i].loss = runs[i].common = NAN;
         status = read_log(&(reading){ .run = &runs[i], .tokens = tokens }, err);
         read_recipe(&runs[i]);
     }

@@ -188,10 +188,10 @@ int hr_cli_tokenize_compare(const hr_cli_arguments *arguments)
             return fail(&err);
         const double bytes = r.ids ? (double)r.bytes / (double)r.ids : 0;
         if (json) {
-            json_t *row = json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "tokenizer", path,
-                                    "vocabulary", (json_int_t)info.ids, "ids", (json_int_t)r.ids,
-                                    "bytes", (json_int_t)r.bytes, "bytes_per_token", bytes,
-                                    "seconds", seconds);
+            json_t *row = json_pack("{s:o, s:I, s:I, s:I, s:f, s:f}", "tokenizer",
+                                    hr_cli_json_string(path), "vocabulary", (json_int_t)info.ids,
+                                    "ids", (json_int_t)r.ids, "bytes", (json_int_t)r.bytes,
+                                    "bytes_per_token", bytes, "seconds", seconds);
             json_dumpf(row, stdout, JSON_PRESERVE_ORDER);
             json_decref(row);
             printf("\n");

@@ -288,6 +288,7 @@ static hr_status read_shape(record *r, int64_t element_bytes, int64_t bytes, int
             return wrong(r, "shape", "sizes of at least 1 that fit in its bytes");
         needed *= size->integer;
     }
+    if (needed > bytes) return wrong(r, "shape", "sizes of at least 1 that fit in its bytes");
     *out = needed;
     return HR_OK;
 }

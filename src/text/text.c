@@ -506,7 +506,7 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
 {
     char name[HR_NAME_BYTES];
     snprintf(name, sizeof name, "words-%lld-%016" PRIx64 ".vocabulary",
-             (long long)p->desc->vocab_size, train.low);
+             (long long)p->desc->vocab_size, train.low ^ train.high);
     hr_status status = hr_path_join(p->desc->cache, name, text->vocabulary, sizeof text->vocabulary,
                                     p->err);
     bool there = false;

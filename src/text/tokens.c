@@ -316,13 +316,7 @@ void hr_tokens_discard(hr_tokens *tokens)
 int64_t hr_tokens_document_end(const hr_tokens *tokens)
 {
     if (tokens->words) return hr_word_level_document_end(tokens->words);
-    static const char *const names[] = { "<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
-                                         "<|im_end|>" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const int32_t id = hr_tokenizer_id_of(tokens->tokenizer, names[i]);
-        if (id != HR_BPE_NONE) return id;
-    }
-    return -1;
+    return hr_tokenizer_document_end(tokens->tokenizer);
 }
 
 int64_t hr_tokens_unknown(const hr_tokens *tokens)

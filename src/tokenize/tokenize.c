@@ -7,17 +7,6 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 
-static int64_t end_id(const hr_tokenizer *tokenizer)
-{
-    static const char *const names[] = { "<|endoftext|>", "<|end_of_text|>", "</s>", "<|eot|>",
-                                         "<eos>" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const int32_t id = hr_tokenizer_id_of(tokenizer, names[i]);
-        if (id >= 0) return id;
-    }
-    return -1;
-}
-
 static void describe(hr_tokenize *t)
 {
     static const char *const models[] = { "byte-level BPE", "BPE of characters", "Unigram" };
@@ -38,7 +27,7 @@ static void describe(hr_tokenize *t)
                                 .longest_bytes = tokenizer->bpe.longest_bytes,
                                 .first_count = tokenizer->first_count,
                                 .last_count = tokenizer->last_count,
-                                .end_id = end_id(tokenizer),
+                                .end_id = hr_tokenizer_document_end(tokenizer),
                                 .table_bytes = t->tables.used,
                                 .piece_bytes = hr_bpe_piece_bytes(&tokenizer->bpe,
                                                                   HR_PRETOKENIZER_WINDOW_MAX) };

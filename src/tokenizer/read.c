@@ -444,6 +444,16 @@ int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text)
     return HR_BPE_NONE;
 }
 
+int32_t hr_tokenizer_document_end(const hr_tokenizer *tokenizer)
+{
+    static const char *const names[] = { "<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
+                                         "<|im_end|>" };
+    int32_t id = HR_BPE_NONE;
+    for (size_t i = 0; i < sizeof names / sizeof *names && id == HR_BPE_NONE; i++)
+        id = hr_tokenizer_id_of(tokenizer, names[i]);
+    return id;
+}
+
 /* ---- loading */
 
 static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)

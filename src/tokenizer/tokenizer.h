@@ -131,6 +131,9 @@ struct hr_tokenizer {
 /* The id of an added token or other token by its text; HR_BPE_NONE: none. Slow: linear search. */
 int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text);
 
+/* The token that ends a document, by its name: the first known one of a list; -1: none. */
+int32_t hr_tokenizer_document_end(const hr_tokenizer *tokenizer);
+
 /* The byte of a byte token such as <0x0A>; -1: not a byte token. */
 int32_t hr_byte_piece(const uint8_t *text, int64_t bytes);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -35,14 +36,16 @@ static void a_hash_is_known_until_the_file_changes(void **state)
     snprintf(other, sizeof other, "%s/other", folder);
     const int file = open_file(path, HR_HASH_CACHE_LEAST);
     const int small = open_file(other, HR_HASH_CACHE_LEAST - 1);
-    hr_hash_cache_keep(cache, file, path, hash); /* changed a moment ago */
+    hr_hash_cache_keep(cache, file, path, time(NULL), hash); /* changed a moment ago */
     assert_false(hr_hash_cache_find(cache, file, path, found));
     sleep(3);
     assert_false(hr_hash_cache_find(NULL, file, path, found));
-    hr_hash_cache_keep(NULL, file, path, hash);
-    hr_hash_cache_keep(cache, small, other, hash);
+    hr_hash_cache_keep(NULL, file, path, time(NULL), hash);
+    hr_hash_cache_keep(cache, small, other, time(NULL), hash);
     assert_false(hr_hash_cache_find(cache, small, other, found));
-    hr_hash_cache_keep(cache, file, path, hash);
+    hr_hash_cache_keep(cache, file, path, time(NULL) - 5, hash); /* changed while it was hashed */
+    assert_false(hr_hash_cache_find(cache, file, path, found));
+    hr_hash_cache_keep(cache, file, path, time(NULL), hash);
     assert_true(hr_hash_cache_find(cache, file, path, found));
     assert_string_equal(found, hash);
     /* The same size and time of content, but written. */
@@ -50,7 +53,7 @@ static void a_hash_is_known_until_the_file_changes(void **state)
     assert_int_equal(futimens(file, times), 0);
     assert_false(hr_hash_cache_find(cache, file, path, found));
     assert_false(hr_hash_cache_find("/proc/none", file, path, found));
-    hr_hash_cache_keep("/proc/none", file, path, hash);
+    hr_hash_cache_keep("/proc/none", file, path, time(NULL), hash);
     close(file);
     close(small);
     char command[128];

@@ -311,6 +311,13 @@ static void a_merged_model_is_the_base_with_its_adapters(void **state)
             print_message("%s%s: base %.7f, added %.7f, merged %.7f\n", folders[c].adapter, factor,
                           base, added, merged);
             assert_true(fabs(merged - added) < 1e-6 * added && fabs(base - added) > 1e-3);
+            shell("rm -rf merged8");
+            assert_int_equal(
+                run("adapter merge %s %s%s merged8 --dtype f8_e4m3", folder, adapter, factor),
+                HR_OK);
+            const double eighth = loss_of("merged8", options);
+            if (fabs(eighth - added) > 0.02 * added)
+                fail_msg("%s%s in fp8: %.7f", folders[c].adapter, factor, eighth);
         }
     }
     assert_int_equal(run("adapter merge merged merged elsewhere"), HR_USAGE);

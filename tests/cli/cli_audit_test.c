@@ -35,6 +35,9 @@ static void claims_have_their_exit_codes(void **state)
         { "claims:\n- claim: 3 GB\n  claim: 4 GB\n", HR_USAGE, "is given twice, first in line 2" },
         { "claims:\n- &a\n  claim: 2 GB\n  is: 2 GB\n- *a\n- <<: *a\n  claim: 3 GB\n", HR_BROKEN,
           "checked 3 of 3: 2 true, 0 in the wrong unit, 1 wrong" },
+        { "per_device_train_batch_size: 1\nmodel_name_or_path: Qwen/Qwen2.5-0.5B\n"
+          "1234567max_length: 77\n\"<<[abc\": 99\nbase: &b {x: 1}\n\"<<[c\": *b\n",
+          HR_UNDECIDED, "no max_length is given: the default of TRL is 1024 tokens" },
         { "claims:\n- &a [*a]\n", HR_USAGE, "an alias inside of what it stands for" },
         { "claims:\n- *b\n", HR_USAGE, "an alias without an anchor" },
         { "claims:\n\t- claim: 1\n", HR_USAGE, "not YAML" },

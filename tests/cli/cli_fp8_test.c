@@ -173,6 +173,8 @@ static void scales_in_the_way_and_impossible_ones_are_refused(void **state)
         { "F8_E4M3", "[512]", "F32", "[4]", "f32", "is F8_E4M3, but not a matrix", 512, 16 },
         { "F8_E4M3", "[0,140000]", "F32", "[0,1094]", "f32", "has 140000 columns, the limit", 0,
           0 },
+        { "F8_E4M3", "[1152921504606846976,0]", "F32", "[9007199254740992,0]", "f32",
+          "is F8_E4M3 without columns", 0, 0 },
         { "F8_E4M3", "[0,9223372036854775807]", "F32", "[1]", "f32",
           "_inv is [1], [0, 72057594037927936] is needed", 0, 4 },
     };

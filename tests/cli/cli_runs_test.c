@@ -150,6 +150,11 @@ static void broken_logs_are_refused(void **state)
     assert_non_null(strstr(err, "none/metrics.jsonl: cannot be read; give folders of runs"));
     shell("mkdir odd && echo '{\"hello\":1}' >odd/metrics.jsonl");
     assert_int_equal(run("runs two odd"), HR_CORRUPT);
+    shell(
+        "head -2 one/metrics.jsonl >odd/metrics.jsonl && head -c 300 /dev/zero >>odd/metrics.jsonl "
+        "&& echo >>odd/metrics.jsonl && tail -1 one/metrics.jsonl >>odd/metrics.jsonl");
+    assert_int_equal(run("runs odd"), HR_CORRUPT);
+    assert_non_null(strstr(err, "odd/metrics.jsonl: line 3 is not of a log of headroom"));
     shell("rm odd/metrics.jsonl && mkfifo odd/metrics.jsonl");
     assert_int_equal(run("runs two odd"), HR_USAGE);
     shell("rm -r two/checkpoints");

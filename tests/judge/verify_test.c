@@ -273,6 +273,16 @@ static void a_buffer_written_in_part_and_read_whole_is_refused(void **state)
                   "loop 2 (step), writes all of it");
 }
 
+/* A number without sizes has the bytes of one element, too. */
+static void a_buffer_smaller_than_its_element_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    set(root, "buffers/3/shape", "[]");
+    set(root, "buffers/3/bytes", "1");
+    refused(root, "buffer 3: shape must be sizes of at least 1 that fit");
+}
+
 static void a_gap_in_the_lifetime_of_a_storage_is_refused(void **state)
 {
     (void)state;
@@ -378,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_plan_made_without_loops_is_refused),
         cmocka_unit_test(a_plan_without_reuse_is_refused),
         cmocka_unit_test(a_buffer_written_in_part_and_read_whole_is_refused),
+        cmocka_unit_test(a_buffer_smaller_than_its_element_is_refused),
         cmocka_unit_test(a_gap_in_the_lifetime_of_a_storage_is_refused),
         cmocka_unit_test(a_step_of_many_reads_is_refused),
         cmocka_unit_test(a_gap_above_the_floor_is_reported_without_an_error),
