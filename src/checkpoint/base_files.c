@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -78,7 +78,7 @@ static hr_status look(const hr_base_files *base, int32_t index, hr_base_progress
     if (status != HR_OK) return status;
     found->changed_ns = time_of(path);
     if (!hr_hash_cache_find(base->cache, file, path, found->hash)) {
-        const int64_t begun = time(NULL);
+        const int64_t begun = (int64_t)hr_clock_wall_seconds();
         status = hash_open(file, path, found->bytes, progress, context, found->hash, err);
         if (status == HR_OK) hr_hash_cache_keep(base->cache, file, path, begun, found->hash);
     }

@@ -23,10 +23,11 @@ static bool lost;
 
 hr_status hr_cli_print_json(json_t *object, size_t flags)
 {
-    lost = lost || !object || json_dumpf(object, stdout, JSON_INDENT(2) | flags);
+    const bool failed = !object || json_dumpf(object, stdout, JSON_INDENT(2) | flags);
     json_decref(object);
-    if (!lost) printf("\n");
-    return lost ? HR_FAILURE : HR_OK;
+    if (!failed) printf("\n");
+    lost = lost || (failed && !ferror(stdout)); /* which main() reports */
+    return failed ? HR_FAILURE : HR_OK;
 }
 
 bool hr_cli_json_arrived(void)

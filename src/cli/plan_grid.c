@@ -34,20 +34,6 @@ static const char *device_name(const hr_grid_request *request, const hr_grid_cel
 
 /* ---- CSV */
 
-void hr_cli_put_field(const char *text)
-{
-    if (!text[strcspn(text, ",\"\n\r")]) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"') putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
-}
-
 static void put_csv_heading(const hr_grid_request *request)
 {
     for (int32_t a = 0; a < request->axis_count; a++)

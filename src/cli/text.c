@@ -57,6 +57,20 @@ void hr_cli_write_text(FILE *to, const char *text, int64_t bytes)
     }
 }
 
+void hr_cli_put_field(const char *text)
+{
+    if (!text[strcspn(text, ",\"\n\r")]) {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"') putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
 void hr_cli_put_json_text(const char *text, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes;) {
