@@ -79,10 +79,22 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
+/* Adds a word once. */
+static void add_word(hr_reading *r, const hr_entry *entry, char to[HR_AUDIT_TARGETS_BYTES],
+                     const char *word)
+{
+    const size_t used = strlen(to);
+    if (has_word(to, word)) return;
+    if (used + strlen(word) + 1 < HR_AUDIT_TARGETS_BYTES)
+        snprintf(to + used, HR_AUDIT_TARGETS_BYTES - used, "%s%s", used ? "," : "", word);
+    else
+        hr_audit_doubt(r->report, entry->line, "too many names of modules: %.80s is not read",
+                       word);
+}
+
 static void add_target(hr_reading *r, const hr_entry *entry, const char *name)
 {
     hr_audit_training *t = &r->report->training;
-    const size_t used = strlen(t->lora_targets);
     const char *last = strrchr(name, '.');
     if (last) name = last + 1;
     if (!strcmp(name, "all") || !strcmp(name, "all-linear") || !strcmp(name, "all_linear")) {
@@ -91,13 +103,7 @@ static void add_target(hr_reading *r, const hr_entry *entry, const char *name)
     }
     /* torchtune's name of o_proj */
     if (!strcmp(name, "output_proj")) name = "o_proj";
-    if (has_word(t->lora_targets, name)) return;
-    if (used + strlen(name) + 1 < sizeof t->lora_targets)
-        snprintf(t->lora_targets + used, sizeof t->lora_targets - used, "%s%s", used ? "," : "",
-                 name);
-    else
-        hr_audit_doubt(r->report, entry->line, "more targets than can be read, such as %.80s",
-                       name);
+    add_word(r, entry, t->lora_targets, name);
 }
 
 /* "q_proj,v_proj" or one of a list. */
@@ -115,14 +121,13 @@ static void take_targets(hr_reading *r, const hr_entry *entry)
 }
 
 /* Adds the words of "a, b" or one of a list. */
-static void add_words(char to[HR_AUDIT_TARGETS_BYTES], const char *words)
+static void add_words(hr_reading *r, const hr_entry *entry, char to[HR_AUDIT_TARGETS_BYTES])
 {
-    for (const char *at = words; *at;) {
-        const size_t length = strcspn(at, ", "), used = strlen(to);
+    for (const char *at = entry->value; *at;) {
+        const size_t length = strcspn(at, ", ");
         char word[HR_AUDIT_TARGETS_BYTES];
         snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (length && strcmp(at, "[]") != 0 && !has_word(to, word))
-            snprintf(to + used, HR_AUDIT_TARGETS_BYTES - used, "%s%s", used ? "," : "", word);
+        if (length && strcmp(at, "[]") != 0) add_word(r, entry, to, word);
         at += length;
         at += strspn(at, ", ");
     }
@@ -161,10 +166,10 @@ hr_status hr_adapter_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     switch (meaning) {
     case HR_MEANS_COMPONENT: return take_component(r, entry);
     case HR_MEANS_ADAPTER: return take_adapter(r, entry);
-    case HR_MEANS_SAVED: add_words(r->report->training.lora_saved, entry->value); break;
+    case HR_MEANS_SAVED: add_words(r, entry, r->report->training.lora_saved); break;
     case HR_MEANS_FREEZE_LAYERS: return take_freeze_layers(r, entry);
-    case HR_MEANS_FREEZE_MODULES: add_words(r->freeze_modules, entry->value); break;
-    case HR_MEANS_FREEZE_EXTRA: add_words(r->freeze_extra, entry->value); break;
+    case HR_MEANS_FREEZE_MODULES: add_words(r, entry, r->freeze_modules); break;
+    case HR_MEANS_FREEZE_EXTRA: add_words(r, entry, r->freeze_extra); break;
     default: take_targets(r, entry);
     }
     return HR_OK;

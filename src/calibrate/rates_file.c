@@ -307,7 +307,7 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
                     "rates", &all))
         return refuse(r, "version, date, machine or rates are missing", "");
     if (strlen(date) > DATE_BYTES || date[strspn(date, "0123456789-")])
-        return refuse(r, "its date is none", "");
+        return refuse(r, "its date is not one such as 2026-11-30", "");
     json_t *here = json_of_machine(machine);
     const char *build = json_string_value(json_object_get(of, "build"));
     *stale = NULL;

@@ -392,17 +392,17 @@ static hr_status check_merged(const conversion *c, const hr_stored_tensor *tenso
     const bool widens = c->dtype && c->dtype->bits > 8;
     const hr_stored_kind kind = tensor->dtype->kind;
     if (hr_low_rank_is_tied(&c->low, tensor))
-        return hr_fail(
-            c->err, HR_USAGE,
-            "%.200s: has an adapter of %.*s, which is the output head too: merging would "
-            "change both",
-            folder, NAME_SHOWN, tensor->name);
+        return hr_fail(c->err, HR_USAGE,
+                       "%.200s: changes %.*s, which is the output head too: merging would "
+                       "change both",
+                       folder, NAME_SHOWN, tensor->name);
     if (kind == HR_STORED_E4M3 && !widens)
         return hr_fail(c->err, HR_USAGE,
                        "%.200s: %.*s is F8_E4M3; merge with --dtype bf16, f16 or f32", base,
                        NAME_SHOWN, tensor->name);
     if (kind > HR_STORED_E4M3)
-        return hr_fail(c->err, HR_USAGE, "%.200s: %.*s is %s, into which nothing can be merged",
+        return hr_fail(c->err, HR_USAGE,
+                       "%.200s: %.*s is %s; adapters are merged into F32, F16, BF16 and F8_E4M3",
                        base, NAME_SHOWN, tensor->name, tensor->dtype->name);
     if (whole && !has_same_shape(tensor, whole))
         return hr_fail(c->err, HR_CORRUPT, "%.200s: tensor %.*s has another shape than the base's",
@@ -411,7 +411,7 @@ static hr_status check_merged(const conversion *c, const hr_stored_tensor *tenso
         return hr_fail(c->err, HR_CORRUPT, "%.200s: tensor %.*s is %s, not F32, F16 or BF16",
                        folder, NAME_SHOWN, whole->name, whole->dtype->name);
     if (whole || tensor->dims[1] <= HR_CONVERT_PIECE) return HR_OK;
-    return hr_fail(c->err, HR_USAGE, "%.200s: %.*s has %lld columns, of at most %d to merge into",
+    return hr_fail(c->err, HR_USAGE, "%.200s: %.*s has %lld columns, the limit for merging is %d",
                    base, NAME_SHOWN, tensor->name, (long long)tensor->dims[1], HR_CONVERT_PIECE);
 }
 

@@ -129,8 +129,9 @@ const hr_stored_tensor *hr_low_rank_instead(hr_low_rank *low, const hr_stored_te
 
 bool hr_low_rank_is_tied(const hr_low_rank *low, const hr_stored_tensor *tensor)
 {
-    static const char *const names[] = { "embed_tokens.weight", "wte.weight", "embed_in.weight",
-                                         "lm_head.weight", "embed_out.weight" };
+    static const char *const names[] = { "embed_tokens.weight", "wte.weight",
+                                         "embed_in.weight",     "lm_head.weight",
+                                         "embed_out.weight",    "tok_emb" };
     bool named = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         named |= hr_ends_with(tensor->name, names[i]);

@@ -33,7 +33,7 @@ hr_status hr_cli_print_json(json_t *object, size_t flags)
 bool hr_cli_json_arrived(void)
 {
     if (lost)
-        fputs("headroom: the JSON is not whole: a text in it is no UTF-8, or memory is short\n",
+        fputs("headroom: the JSON is incomplete: a text in it is not UTF-8, or memory ran out\n",
               stderr);
     return !lost;
 }

@@ -106,7 +106,7 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
         s->request->weights < HR_WEIGHTS_COMPUTE || s->request->weights > HR_WEIGHTS_AUTO ||
         s->request->place < HR_PLACE_HOST || s->request->place > HR_PLACE_AUTO)
         return hr_fail(err, HR_USAGE,
-                       "format %d, weights %d and place %d: one of them is none of those in "
+                       "format %d, weights %d, place %d: each takes a value of its enum in "
                        "headroom/config.h",
                        s->request->format, s->request->weights, s->request->place);
     hr_config_default(config);
