@@ -162,6 +162,21 @@ static const char *place_of(const hr_resume *resume, const char *name, bool *the
     return resume->place;
 }
 
+/* Whether the optimizer has states, and the checkpoint none of them. */
+static bool moments_start(const hr_trainer *trainer)
+{
+    const hr_program *program = trainer->executor.program;
+    bool any = false;
+    for (int32_t i = 0; i < program->state_count; i++) {
+        const hr_kept kept = HR_KEPT_STATES + i;
+        const hr_state *state = &program->states[i];
+        if (state->average || !state->file || !hr_kept_any(program, kept)) continue;
+        if (trainer->files.kept[kept].file_count) return false;
+        any = true;
+    }
+    return any;
+}
+
 static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
@@ -204,12 +219,14 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = trainer->files.resume.found ? open_kept(trainer, err) : HR_OK;
+    const bool anew = status == HR_OK && moments_start(trainer);
     if (status == HR_OK)
         status = hr_executor_run(&trainer->executor,
                                  hr_program_loop(trainer->executor.program, HR_LOOP_LOAD), err);
     hr_run_files_close_kept(&trainer->files, trainer->executor.program);
     if (status == HR_OK && trainer->files.resume.found) status = restore_state(trainer, err);
     if (status != HR_OK) return status;
+    if (anew) trainer->state.moments_from = trainer->state.step;
     trainer->is_in_stage = false;
     return hr_trainer_enter_stage(trainer, hr_max(trainer->state.step - 1, 0), err);
 }

@@ -122,6 +122,7 @@ static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
     executor->clock = trainer->state.step;
+    executor->moments_from = trainer->state.moments_from;
     executor->committed = false;
     trainer->measures.is_bad = trainer->measures.overflowed = false;
     hr_status status = run_section(trainer, HR_LOOP_FETCH, err);

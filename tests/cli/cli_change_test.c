@@ -228,6 +228,32 @@ static void another_optimizer_starts_its_states_anew(void **state)
     assert_int_equal(access("run/checkpoints/step-000000000008/momentum.safetensors", F_OK), -1);
 }
 
+/* Where all windows of a text are equal, a run goes on with another optimizer as a new run from its
+ * weights begins: the number of an update counts from where the states start, and is saved. */
+static void another_optimizer_counts_its_updates_from_its_first(void **state)
+{
+    static const char words[] = "train tiny.yaml data.train=same.txt data.cache=cache "
+                                "train.schedule.kind=constant train.schedule.warmup_steps=0";
+    static const char *const kinds[] = { "adamw", "adafactor", "muon" };
+    (void)state;
+    prepare();
+    shell("head -c 900 /dev/zero | tr '\\0' a > same.txt");
+    assert_int_equal(run("%s --out old train.optimizer.kind=sgd", words), HR_OK);
+    for (int i = 0; i < 3; i++) {
+        shell("rm -rf run new; cp -r old run");
+        assert_int_equal(run("%s --out new model.from=old train.steps=2 train.optimizer.kind=%s",
+                             words, kinds[i]),
+                         HR_OK);
+        for (int steps = 4; steps <= 5; steps++)
+            assert_int_equal(run("%s --out run train.steps=%d train.optimizer.kind=%s "
+                                 "--allow-change train.optimizer.kind",
+                                 words, steps, kinds[i]),
+                             HR_OK);
+        shell("cmp run/model.safetensors new/model.safetensors");
+        shell("grep -q '\"moments_from\":3' run/checkpoints/step-000000000005/manifest.json");
+    }
+}
+
 /* A first moment that Adafactor gets later starts at zero; one that it loses is not read. */
 static void a_first_moment_of_adafactor_may_come_and_go(void **state)
 {
@@ -330,6 +356,7 @@ int main(void)
         IN_A_FOLDER(a_refused_change_prints_the_command_that_allows_it),
         IN_A_FOLDER(a_change_that_no_checkpoint_allows_is_refused_with_all_keys),
         IN_A_FOLDER(another_optimizer_starts_its_states_anew),
+        IN_A_FOLDER(another_optimizer_counts_its_updates_from_its_first),
         IN_A_FOLDER(a_first_moment_of_adafactor_may_come_and_go),
         IN_A_FOLDER(a_command_allows_as_many_changes_as_there_are),
         IN_A_FOLDER(model_from_on_the_command_line_replaces_the_preset_model),

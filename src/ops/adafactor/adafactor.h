@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/adafactor/adafactor.h - the update of Adafactor, whose second moment of a matrix is a row and
- * a column of means. With t = clock + 1 - missed and rms(x) = sqrt(mean of x^2):
+ * a column of means. With t as in ops/update/update.h and rms(x) = sqrt(mean of x^2):
  *
  *     g = scale * gradient;  b = 1 - t^decay_rate
  *     R = b R + (1 - b) (mean over columns of g^2 + eps1)
