@@ -85,7 +85,7 @@ static void put_state(hr_writer *w, const hr_run_state *state)
         hr_put(w, ",\"loss_scale_steps\":%lld,\"overflows\":%lld",
                (long long)state->loss_scale.good_steps, (long long)state->loss_scale.overflows);
     }
-    if (state->moments_from) hr_put(w, ",\"moments_from\":%lld", (long long)state->moments_from);
+    if (state->uncounted) hr_put(w, ",\"uncounted\":%lld", (long long)state->uncounted);
     if (state->stage.number)
         hr_put(w, ",\"stage\":%lld,\"stage_batch_shift\":%lld,\"cursors\":[",
                (long long)state->stage.number, (long long)state->stage.batch_shift);
@@ -189,7 +189,7 @@ static bool read_cursors(reading *r)
     }
 }
 
-/* Members that only runs of stages, with a scaled loss or with another optimizer have. */
+/* Members that only runs of stages, with a scaled loss or with steps that are no updates have. */
 static bool read_other(reading *r)
 {
     hr_run_state *state = &r->manifest->state;
@@ -198,7 +198,7 @@ static bool read_other(reading *r)
     if (hr_json_is(&r->json, "loss_scale_steps"))
         return read_integer(r, &state->loss_scale.good_steps);
     if (hr_json_is(&r->json, "overflows")) return read_integer(r, &state->loss_scale.overflows);
-    if (hr_json_is(&r->json, "moments_from")) return read_integer(r, &state->moments_from);
+    if (hr_json_is(&r->json, "uncounted")) return read_integer(r, &state->uncounted);
     if (hr_json_is(&r->json, "stage")) return read_integer(r, &state->stage.number);
     if (hr_json_is(&r->json, "stage_batch_shift"))
         return read_integer(r, &state->stage.batch_shift);
@@ -308,7 +308,7 @@ static bool is_in_range(const hr_run_state *state)
         return false;
     const hr_loss_scale *scale = &state->loss_scale;
     if (!(scale->factor >= 0 && scale->factor <= 0x1p64) || scale->good_steps < 0 ||
-        scale->overflows < 0 || state->moments_from < 0 || state->moments_from > state->step)
+        scale->overflows < 0 || state->uncounted < 0 || state->uncounted > state->step)
         return false;
     return state->step <= state->steps && state->steps <= most && state->batch_shift <= most &&
            state->bad_steps <= most && state->waited <= most && state->tokens <= most << 20;

@@ -50,7 +50,7 @@ typedef struct {
     double levels[HR_STATE_LEVELS]; /* statistics of the guard */
     int64_t level_count;
     hr_loss_scale loss_scale;
-    int64_t moments_from; /* steps done when another optimizer's states began */
+    int64_t uncounted; /* steps that were skipped, or before another optimizer's states began */
     /* Of a run of stages: the one whose data the next step reads, or an earlier one if that step
      * is the first of a stage. */
     struct {

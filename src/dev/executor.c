@@ -286,7 +286,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     hr_call call = { .attr = step->attr,
                      .turn = executor->turn[step->loop],
                      .clock = executor->clock,
-                     .moments_from = executor->moments_from,
+                     .uncounted = executor->uncounted,
                      .seed = executor->seed,
                      .dtype = (hr_dtype)program->dtype,
                      .threads = executor->plan->process.threads };

@@ -28,14 +28,14 @@ typedef struct hr_executor {
     const hr_device *device;
     hr_pool *pool; /* for host steps that share their work */
     uint64_t seed;
-    int64_t clock;        /* optimizer step */
-    int64_t moments_from; /* that in which the optimizer's states began */
-    int64_t rows_here;    /* maximum rows per step; INT64_MAX: as planned */
-    hr_watch_fn *before;  /* as watch, before every step; may be null */
-    hr_watch_fn *watch;   /* may be null */
-    hr_stop_fn *stop;     /* may be null; not called while `committed` */
-    void *context;        /* argument of the callbacks */
-    bool committed;       /* a step has updated persistent state; the caller clears it */
+    int64_t clock;       /* optimizer step */
+    int64_t uncounted;   /* earlier steps that are no update of the optimizer's states */
+    int64_t rows_here;   /* maximum rows per step; INT64_MAX: as planned */
+    hr_watch_fn *before; /* as watch, before every step; may be null */
+    hr_watch_fn *watch;  /* may be null */
+    hr_stop_fn *stop;    /* may be null; not called while `committed` */
+    void *context;       /* argument of the callbacks */
+    bool committed;      /* a step has updated persistent state; the caller clears it */
 
     int64_t *turn;    /* [loop_count] current iteration of each loop */
     int64_t *count;   /* [loop_count] number of iterations; the caller may lower it */

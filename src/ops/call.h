@@ -26,7 +26,7 @@ typedef struct {
     int64_t row_first; /* global index of the first row: sequence = row / T, position = row % T */
     int64_t turn;      /* iteration of the innermost loop of the step, from 0 */
     int64_t clock;     /* optimizer step, from 0 */
-    int64_t moments_from; /* that in which the optimizer's states began */
+    int64_t uncounted; /* earlier steps that are no update of the optimizer's states */
     uint64_t seed;
     uint32_t clear; /* bit k: output k (operand letter a) starts its sum here */
     hr_dtype dtype; /* dtype of activations: HR_F32 or HR_BF16 */

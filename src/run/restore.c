@@ -226,7 +226,7 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
     hr_run_files_close_kept(&trainer->files, trainer->executor.program);
     if (status == HR_OK && trainer->files.resume.found) status = restore_state(trainer, err);
     if (status != HR_OK) return status;
-    if (anew) trainer->state.moments_from = trainer->state.step;
+    if (anew) trainer->state.uncounted = trainer->state.step;
     trainer->is_in_stage = false;
     return hr_trainer_enter_stage(trainer, hr_max(trainer->state.step - 1, 0), err);
 }

@@ -122,7 +122,7 @@ static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
     executor->clock = trainer->state.step;
-    executor->moments_from = trainer->state.moments_from;
+    executor->uncounted = trainer->state.uncounted;
     executor->committed = false;
     trainer->measures.is_bad = trainer->measures.overflowed = false;
     hr_status status = run_section(trainer, HR_LOOP_FETCH, err);
@@ -271,6 +271,7 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
     trainer->state.bad_steps++;
     if (rewinds) return hr_trainer_rewind(trainer, err);
     char line[HR_ERROR_BYTES];
+    trainer->state.uncounted++;
     snprintf(line, sizeof line, "%.*s; the update is skipped",
              (int)strcspn(err ? err->message : "bad step", ";"), err ? err->message : "bad step");
     count_step(trainer, before_ns);
@@ -296,6 +297,7 @@ static hr_status skip_overflow(hr_trainer *trainer, int64_t before_ns, hr_error 
              "step %lld: the gradient overflows fp16 at a loss scale of %g; the update is skipped, "
              "the loss scale is %g",
              (long long)trainer->state.step + 1, before, scale->factor);
+    trainer->state.uncounted++;
     count_step(trainer, before_ns);
     if (events->text) events->text(events->context, line);
     return HR_OK;

@@ -117,6 +117,45 @@ static void an_overflow_skips_the_update_and_halves_the_scale(void **state)
     assert_same_file("run/model.safetensors", "again/model.safetensors");
 }
 
+/* Weights of a model file, which are fp32; returns their number. */
+static int64_t read_weights(int32_t step, float *weights, int64_t most)
+{
+    char path[96];
+    uint64_t header;
+    snprintf(path, sizeof path, "run/checkpoints/step-%012d/model.safetensors", step);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(&header, sizeof header, 1, file), 1);
+    assert_int_equal(fseek(file, (long)header, SEEK_CUR), 0);
+    const int64_t count = (int64_t)fread(weights, sizeof *weights, (size_t)most, file);
+    assert_int_equal(fclose(file), 0);
+    assert_in_range(count, 1, most - 1);
+    return count;
+}
+
+/* AdamW's first update moves a weight by the learning rate at most, and those with a large gradient
+ * by just that: skipped steps are not counted. */
+static void the_first_update_after_overflows_is_the_first(void **state)
+{
+    enum { MOST = 1 << 17 };
+    static float before[MOST], after[MOST];
+    (void)state;
+    put_recipe();
+    assert_int_equal(run("train recipe.yaml %s train.checkpoint_every=1 train.keep_last=20 "
+                         "train.schedule.kind=constant train.schedule.warmup_steps=0 "
+                         "train.optimizer.lr=0.25 train.optimizer.weight_decay=0 --out run",
+                         large),
+                     HR_OK);
+    int32_t first = 1;
+    while (isnan(logged("run", first, "grad_norm"))) first++;
+    assert_in_range(first, 3, 11);
+    const int64_t count = read_weights(first - 1, before, MOST);
+    assert_int_equal(read_weights(first, after, MOST), count);
+    float most = 0;
+    for (int64_t i = 0; i < count; i++) most = fmaxf(most, fabsf(after[i] - before[i]));
+    assert_true(most > 0.249f && most < 0.251f);
+}
+
 static void an_overflow_without_end_is_exit_6(void **state)
 {
     (void)state;
@@ -163,6 +202,7 @@ int main(void)
         IN_A_FOLDER(patterns_are_proven_beside_a_loss_scale),
         IN_A_FOLDER(losses_are_those_of_fp32),
         IN_A_FOLDER(an_overflow_skips_the_update_and_halves_the_scale),
+        IN_A_FOLDER(the_first_update_after_overflows_is_the_first),
         IN_A_FOLDER(an_overflow_without_end_is_exit_6),
         IN_A_FOLDER(the_plan_says_what_is_in_f16),
     };

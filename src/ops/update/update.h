@@ -8,7 +8,7 @@
  *     adamw   g = scale * gradient
  *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
  *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
- *             with t = clock + 1 - max(missed, moments_from), and lr multiplied by lr_scale. Not
+ *             with t = clock + 1 - max(missed, uncounted), and lr multiplied by lr_scale. Not
  *             decoupled ("adam"): g = scale * gradient + decay * w, and no factor
  *             (1 - lr * decay)
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m

@@ -64,7 +64,7 @@ static inline void hr_update_pack(const hr_call *call, const hr_moment *moment, 
 static inline double hr_update_number(const hr_call *call)
 {
     const hr_update_attr *attr = call->attr;
-    return (double)(call->clock + 1 - hr_max(attr->missed, call->moments_from));
+    return (double)(call->clock + 1 - hr_max(attr->missed, call->uncounted));
 }
 
 static inline double hr_update_scale(const hr_call *call)
