@@ -16,7 +16,7 @@
 /* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone; then
  * also for those together and for their time; for all devices of a list. About 2e9 take a second of
  * one core of a 2-core Intel Xeon (model 207). */
-static const int64_t singles_work_most = INT64_C(2900000000), work_most = INT64_C(3100000000),
+static const int64_t singles_work_most = INT64_C(2900000000), work_most = INT64_C(4500000000),
                      memo_work_most = INT64_C(2000000000);
 
 enum {
@@ -60,7 +60,8 @@ typedef struct {
     int32_t lever_count;
     int64_t minimum;
     double free_seconds;           /* step of the fastest plan without a budget; below 0: unknown */
-    int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
+    int32_t from[HR_LEVERS_MOST];  /* the first step of each lever that saves bytes */
+    int64_t first[HR_LEVERS_MOST]; /* bytes with it, or UNKNOWN */
     bool lacking[HR_LEVERS_MOST];  /* levers that are not enough alone */
     offer *least;                  /* or null: of those that do not fit */
     ranking fitting, partial;
@@ -202,6 +203,7 @@ static void try_lever(refusing *r, int32_t index)
 {
     offer made;
     const int32_t steps = hr_lever_steps(&r->levers[index], r->config, r->names);
+    r->from[index] = 1;
     r->first[index] = UNKNOWN;
     r->lacking[index] = false;
     if (steps == 0) return;
@@ -233,10 +235,12 @@ static void try_lever(refusing *r, int32_t index)
 }
 
 /* Plans the first step of a lever that is not enough alone, if it saves as much as is worth a place
- * in a combination, or less. */
+ * in a combination, or less. Where it saves nothing the last one may: a batch of one sequence has
+ * no sum of gradients. */
 static void try_exactly(refusing *r, int32_t index, bool much)
 {
     offer made;
+    const hr_lever *lever = &r->levers[index];
     const bool saves_much = r->first[index] < r->minimum - r->minimum / WORTH_PART;
     if (!r->lacking[index] || saves_much != much) return;
     r->lacking[index] = false;
@@ -245,8 +249,13 @@ static void try_exactly(refusing *r, int32_t index, bool much)
         return;
     }
     fits(r, &(pick){ index, 1 }, 1, true, &made);
+    const int32_t last = hr_lever_steps(lever, r->config, r->names);
+    if (made.change.gained_bytes <= 0 && last > 1 && !lever->why_none) {
+        fits(r, &(pick){ index, last }, 1, true, &made);
+        r->from[index] = last;
+    }
     r->first[index] = made.change.bytes;
-    offer_partial(r, &r->levers[index], &made);
+    offer_partial(r, lever, &made);
 }
 
 /* ---- levers together */
@@ -287,11 +296,12 @@ typedef struct {
 static bool add_lever(refusing *r, combination *c, int32_t lever, int32_t steps)
 {
     bool useful = false;
-    for (int32_t step = 1; step <= steps && !hr_changes_are_over(&r->changes); step++) {
+    const int32_t from = r->from[lever];
+    for (int32_t step = from; step <= steps && !hr_changes_are_over(&r->changes); step++) {
         offer made;
         c->picks[c->count] = (pick){ lever, step };
         /* the first lever alone is known, and does not fit */
-        const bool known = c->count == 0 && step == 1 && r->first[lever] != UNKNOWN;
+        const bool known = c->count == 0 && step == from && r->first[lever] != UNKNOWN;
         const bool enough = !known && fits(r, c->picks, c->count + 1, true, &made);
         if (known) made.change.bytes = r->first[lever];
         if (enough) {
@@ -359,11 +369,11 @@ static void combine(refusing *r, hr_loss dearest, bool rounds)
     }
 }
 
-/* Combines levers that give up less than any single one that fits. What rounds is taken early and
- * may stand in the way of more: fp32 weights are frozen in fp32. It is then left out. */
+/* Combines levers that give up less than any single one that fits: first without what rounds, which
+ * may stand in the way of more (fp32 weights are frozen in fp32), then also with it. */
 static void combine_levers(refusing *r)
 {
-    for (int32_t rounds = 1; rounds >= 0; rounds--) {
+    for (int32_t rounds = 0; rounds <= 1; rounds++) {
         const hr_loss dearest = r->fitting.count ? r->fitting.ranks[0].loss : HR_LOSS_MODEL + 1;
         if (dearest > (rounds ? HR_LOSS_ROUNDING : HR_LOSS_NOTHING)) combine(r, dearest, rounds);
     }

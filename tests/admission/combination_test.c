@@ -92,6 +92,21 @@ static void a_format_takes_the_place_of_a_gentler_one(void **state)
     apply_first(words);
 }
 
+/* Half of a batch of four sequences saves nothing, one of them the sum of its gradients. What keeps
+ * every bit is taken before what rounds. */
+static void a_batch_of_one_sequence_is_combined_with_files(void **state)
+{
+    (void)state;
+    char words[HR_PLAN_CHANGE_BYTES];
+    read_preset(HR_SOURCE "/presets/long-4b-131k.yaml", INT64_C(22) << 30);
+    assert_int_equal(plan(), HR_NO_FIT);
+    assert_true(details.change_count > 0);
+    snprintf(words, sizeof words, "%s", details.changes[0].what);
+    assert_string_equal(words, "train.state.master=residual16 memory.moments=file "
+                               "memory.spill=auto train.batch=1");
+    apply_first(words);
+}
+
 /* A change alters what the processes of all stages share, and which of them needs most. */
 static void changes_of_a_run_of_stages_need_the_bytes_that_are_said(void **state)
 {
@@ -136,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frozen_weights_are_combined_with_their_format),
         cmocka_unit_test(a_format_takes_the_place_of_a_gentler_one),
+        cmocka_unit_test(a_batch_of_one_sequence_is_combined_with_files),
         cmocka_unit_test(changes_of_a_run_of_stages_need_the_bytes_that_are_said),
         cmocka_unit_test(the_run_without_savings_keeps_what_the_recipe_sets),
     };
