@@ -219,7 +219,7 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = trainer->files.resume.found ? open_kept(trainer, err) : HR_OK;
-    const bool anew = status == HR_OK && moments_start(trainer);
+    const bool anew = trainer->files.resume.found && status == HR_OK && moments_start(trainer);
     if (status == HR_OK)
         status = hr_executor_run(&trainer->executor,
                                  hr_program_loop(trainer->executor.program, HR_LOOP_LOAD), err);
