@@ -20,18 +20,18 @@ typedef struct {
     vec slopes[2], offsets[2];
 } code_tables;
 
-/* A decade of n values goes from n to 2 n on its line, less a half, and less one more where the
- * code of 0 is 0. */
+/* Lines of distances (update_kernels.h), less a half, of a range that begins in each decade. */
 VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
 {
+    const vec_bits ranges[2] = { _mm256_setr_epi32(10, 11, 13, 13, 5, 6, 8, 8),
+                                 _mm256_setr_epi32(11, 13, 14, 14, 6, 8, 10, 10) };
+    const vec place = vec_set(0x1p-15f);
     code_tables t;
     for (int k = 0; k < 2; k++) {
-        const vec_bits decade = vec_bits_add(_mm256_setr_epi32(3, 4, 5, 5, 0, 1, 2, 2),
-                                             vec_bits_set((uint32_t)k));
-        const vec_bits power = vec_bits_add(decade, vec_bits_set(151 - (uint32_t)map->shift));
-        const vec values = (vec)_mm256_slli_epi32(power, 23);
-        t.slopes[k] = vec_mul(values, vec_pick(map->slopes + 1, decade));
-        t.offsets[k] = vec_fma(values, vec_set(8.f / 9), vec_set(map->zero > 0 ? -0.5f : -1.5f));
+        const vec offset = vec_sub(_mm256_i32gather_ps(map->offsets, ranges[k], 4),
+                                   vec_set(0x1p23f));
+        t.slopes[k] = vec_mul(place, _mm256_i32gather_ps(map->slopes, ranges[k], 4));
+        t.offsets[k] = vec_fma(place, offset, vec_set(-0.5f));
     }
     return t;
 }
@@ -40,7 +40,7 @@ VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
  * decades, too, where a limit lies a fifth beyond the whole number. So the code or the one below it
  * is known, and the limit between them decides. */
 VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *tables,
-                           const hr_moment_map *map, uint8_t *codes)
+                           const hr_moment_map *map, bool with_sign, uint8_t *codes)
 {
     enum { VECTORS = GROUP / VEC_LANES, LEAST = 0x35000000, RANGES = 176 /* of 2^16 */ };
     vec_bits code[VECTORS];
@@ -56,7 +56,7 @@ VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *ta
             line[k] = vec_fma(size, _mm256_permutevar8x32_ps(tables->slopes[k], range),
                               _mm256_permutevar8x32_ps(tables->offsets[k], range));
         code[i] = _mm256_cvttps_epi32(vec_min(line[0], line[1]));
-        if (map->zero > 0) {
+        if (with_sign) {
             const vec_bits below = _mm256_srai_epi32((vec_bits)x, 31); /* 0 or -1 */
             code[i] = vec_bits_add(vec_bits_xor(code[i], below), vec_bits_set((uint32_t)map->zero));
             code[i] = vec_max_int(code[i], vec_bits_set(0));

@@ -43,8 +43,16 @@ typedef void hr_sgd_fn(const float *gradient, float *master, float *m, hr_bf16 *
 typedef void hr_lion_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
                         int64_t count, const hr_lion_factors *factors);
 
-/* A map of 8-bit codes (moments.h), with what finds most codes without a search: slot 0 is for
- * magnitudes below the first decade, slot i for decade i - 1. */
+/* A map of 8-bit codes (moments.h), with what finds most codes without a search.
+ *
+ * Range i is of magnitudes from 4^(i-16) on, below 4^(i-15). A limit between two decades, or the
+ * last one, ends it early: what is above that counts to the next range, and above the last limit
+ * to range 0. Adding `ahead` to the bits of a magnitude moves the limit to the end of the range. In
+ * the signed map bits are shifted by one place, with the sign below them, because a negative number
+ * at a limit is beyond it.
+ *
+ * In a range, slope x + offset is 2^23 + 4 + 2^15 times the distance from the code of 0, up to
+ * `top`: its lowest 23 bits are a number with 15 binary places. */
 typedef struct {
     union {
         _Alignas(64) float values[HR_MOMENT_CODES]; /* ascending */
@@ -52,14 +60,9 @@ typedef struct {
     };
     _Alignas(64) uint8_t planes[4][HR_MOMENT_CODES]; /* the bytes of the values, lowest first */
     float limits[HR_MOMENT_CODES]; /* the largest number that rounds to this code or a lower one */
-    /* Bits of numbers: slot i ends at edges[i]. A magnitude shifted by one place, with the sign
-     * below it, is above an edge exactly if the number is beyond the limit, of either sign. */
-    int32_t edges[9];
-    /* slope x + 8/9 is 1 to 2 in a decade; its bits are shifted right to the distance from 0. */
-    float slopes[9];   /* that of slot 8, beyond the last limit, gives the code after slot 7 */
-    uint8_t slots[32]; /* of 2^(i-31): the number of edges of a lower exponent */
-    int32_t shift;     /* less the slot; 24: signed, 23: unsigned, and one too far */
-    int32_t zero;      /* the code of 0 */
+    _Alignas(64) int32_t ahead[16];
+    float slopes[16], offsets[16], tops[16];
+    int32_t zero; /* the code of 0 */
 } hr_moment_map;
 
 extern const hr_moment_map hr_moment_maps[2]; /* signed, unsigned */

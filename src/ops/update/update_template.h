@@ -220,24 +220,35 @@ static float largest(const float *from, int64_t count)
     return largest_of_lanes(most);
 }
 
+VEC_INLINE void pack_groups(const float *restrict from, vec inverse,
+                            const hr_moment_map *restrict map, bool with_sign,
+                            uint8_t *restrict codes, int64_t count)
+{
+    const code_tables tables = code_tables_of(map);
+    int64_t i = 0;
+    for (; i + GROUP <= count; i += GROUP)
+        pack_group(from + i, inverse, &tables, map, with_sign, codes + i);
+    if (i < count) {
+        float rest[GROUP] = { 0 };
+        uint8_t packed[GROUP];
+        memcpy(rest, from + i, (size_t)(count - i) * sizeof *rest);
+        pack_group(rest, inverse, &tables, map, with_sign, packed);
+        memcpy(codes + i, packed, (size_t)(count - i));
+    }
+}
+
 /* Returns the scale: the largest magnitude, unless that is tiny or broken. */
-static float pack_scaled(const float *restrict from, float scale, const hr_moment_map *restrict map,
-                         uint8_t *restrict codes, int64_t count)
+static float pack_scaled(const float *from, float scale, const hr_moment_map *map, uint8_t *codes,
+                         int64_t count)
 {
     if (scale < FLT_MIN || !(scale <= FLT_MAX)) {
         memset(codes, map->zero, (size_t)count);
         return scale < FLT_MIN ? 0 : NAN;
     }
-    const vec inverse = vec_set(1 / scale);
-    const code_tables tables = code_tables_of(map);
-    int64_t i = 0;
-    for (; i + GROUP <= count; i += GROUP) pack_group(from + i, inverse, &tables, map, codes + i);
-    if (i < count) {
-        float rest[GROUP] = { 0 };
-        uint8_t packed[GROUP];
-        memcpy(rest, from + i, (size_t)(count - i) * sizeof *rest);
-        pack_group(rest, inverse, &tables, map, packed);
-        memcpy(codes + i, packed, (size_t)(count - i));
+    if (map->zero > 0) {
+        pack_groups(from, vec_set(1 / scale), map, true, codes, count);
+    } else {
+        pack_groups(from, vec_set(1 / scale), map, false, codes, count);
     }
     return scale;
 }
