@@ -250,6 +250,12 @@ VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), index);
 }
 
+/* The sign becomes the lowest place. */
+VEC_INLINE vec_bits vec_bits_sign_last(vec_bits a)
+{
+    return _mm256_or_si256(_mm256_add_epi32(a, a), _mm256_srli_epi32(a, 31));
+}
+
 /* The larger of two signed integers. */
 VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
 {

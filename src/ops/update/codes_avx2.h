@@ -5,7 +5,7 @@
 
 #include "ops/simd/unroll.h"
 #include "ops/simd/vec_avx2.h"
-#include "ops/update/update_kernels.h"
+#include "ops/update/codes.h"
 
 enum { GROUP = 32 };
 
@@ -15,59 +15,86 @@ VEC_INLINE void unpack_group(const uint8_t *codes, const hr_moment_map *map, vec
         to[i] = vec_mul(vec_look_up(map->values, vec_load_u8(codes + 8 * i, VEC_LANES)), scale);
 }
 
-/* For each of 8 ranges of magnitudes two lines, one for each decade that has limits in it. */
+/* The same with 8 ranges of 3.2 octaves, each of which has one limit between decades: range i is
+ * of those below the first limit, or of decade i - 1. */
 typedef struct {
-    vec slopes[2], offsets[2];
+    vec_bits ahead, last; /* last: the last limit */
+    vec slopes, offsets, tops;
 } code_tables;
 
-/* Lines of distances (update_kernels.h), less a half, of a range that begins in each decade. */
-VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
+enum { RANGES = 160 /* of 2^16 */, RANGE_FIRST = 32, LEAST = 0x3334 << 16 };
+
+VEC_INLINE vec_bits range_of(vec_bits size, bool with_sign)
 {
-    const vec_bits ranges[2] = { _mm256_setr_epi32(10, 11, 13, 13, 5, 6, 8, 8),
-                                 _mm256_setr_epi32(11, 13, 14, 14, 6, 8, 10, 10) };
-    const vec place = vec_set(0x1p-15f);
-    code_tables t;
-    for (int k = 0; k < 2; k++) {
-        const vec offset = vec_sub(_mm256_i32gather_ps(map->offsets, ranges[k], 4),
-                                   vec_set(0x1p23f));
-        t.slopes[k] = vec_mul(place, _mm256_i32gather_ps(map->slopes, ranges[k], 4));
-        t.offsets[k] = vec_fma(place, offset, vec_set(-0.5f));
-    }
-    return t;
+    return _mm256_mulhi_epu16(_mm256_srli_epi32(size, 16),
+                              vec_bits_set((uint32_t)RANGES >> with_sign));
 }
 
-/* The lower of the two lines, cut off, is the distance from the code of 0, or one less: between two
- * decades, too, where a limit lies a fifth beyond the whole number. So the code or the one below it
- * is known, and the limit between them decides. */
+VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
+{
+    const vec_bits from = _mm256_setr_epi32(1, 5, 6, 8, 10, 11, 13, 14); /* update_kernels.h */
+    const int32_t *limits = (const int32_t *)map->limits, zero = map->zero;
+    const bool with_sign = zero > 0;
+    _Alignas(32) int32_t ahead[8] = { 0 };
+    const int32_t ranges = RANGES >> with_sign;
+    for (int32_t i = 0; i < 7; i++) {
+        const int32_t end = ((RANGE_FIRST + i + 1) * 65536 + ranges - 1) / ranges << 16;
+        const int32_t limit = limits[with_sign ? zero + (1 << i) - 1 : (2 << i) - 2];
+        const int32_t below = limits[with_sign ? zero - (1 << i) : 0] & INT32_MAX;
+        /* Of negative numbers, which come after positive ones, it may be the next one. */
+        ahead[i] = end - 1 - (with_sign ? limit + below : limit);
+    }
+    return (code_tables){ .ahead = _mm256_load_si256((const void *)ahead),
+                          .last = vec_bits_set((uint32_t)limits[HR_MOMENT_CODES - 2] << with_sign),
+                          .slopes = _mm256_i32gather_ps(map->slopes, from, 4),
+                          .offsets = _mm256_i32gather_ps(map->offsets, from, 4),
+                          .tops = _mm256_i32gather_ps(map->tops, from, 4) };
+}
+
+/* The distances of normalized numbers from the code of 0, in the lowest 8 bits; `near` becomes all
+ * ones in lanes where one may be wrong by one. */
+VEC_INLINE vec_bits distances_of(vec x, const code_tables *t, bool with_sign, vec_bits *near)
+{
+    const vec_bits bits = with_sign ? vec_bits_sign_last((vec_bits)x) : (vec_bits)x;
+    const vec_bits size = vec_max_int(bits, vec_bits_set((uint32_t)LEAST << with_sign));
+    const vec_bits ahead = _mm256_permutevar8x32_epi32(t->ahead, range_of(size, with_sign));
+    const vec_bits range = range_of(vec_bits_add(size, ahead), with_sign);
+    const vec magnitude = with_sign ? (vec)((vec_lanes)x & 0x7fffffff) : x;
+    const vec line = vec_fma(magnitude, _mm256_permutevar8x32_ps(t->slopes, range),
+                             _mm256_permutevar8x32_ps(t->offsets, range));
+    const vec_bits place = (vec_bits)vec_min(line, _mm256_permutevar8x32_ps(t->tops, range));
+    const vec_bits left = _mm256_and_si256(place, vec_bits_set(BETWEEN));
+    *near = _mm256_or_si256(*near, _mm256_cmpeq_epi32(left, vec_bits_set(0)));
+    return _mm256_sub_epi32(_mm256_srli_epi32(place, PLACES), _mm256_cmpgt_epi32(size, t->last));
+}
+
 VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *tables,
                            const hr_moment_map *map, bool with_sign, uint8_t *codes)
 {
-    enum { VECTORS = GROUP / VEC_LANES, LEAST = 0x35000000, RANGES = 176 /* of 2^16 */ };
-    vec_bits code[VECTORS];
+    enum { VECTORS = GROUP / VEC_LANES };
+    vec x[VECTORS];
+    vec_bits code[VECTORS], near = vec_bits_set(0);
     UNROLL for (int i = 0; i < VECTORS; i++)
     {
-        const vec x = vec_mul(vec_load_f32(from + i * VEC_LANES, VEC_LANES), inverse);
-        const vec size = (vec)((vec_lanes)x & 0x7fffffff);
-        const vec_bits known = vec_max_int((vec_bits)size, vec_bits_set(LEAST));
-        const vec_bits range = _mm256_mulhi_epu16(_mm256_srli_epi32(known, 16),
-                                                  vec_bits_set(RANGES));
-        vec line[2];
-        for (int k = 0; k < 2; k++)
-            line[k] = vec_fma(size, _mm256_permutevar8x32_ps(tables->slopes[k], range),
-                              _mm256_permutevar8x32_ps(tables->offsets[k], range));
-        code[i] = _mm256_cvttps_epi32(vec_min(line[0], line[1]));
-        if (with_sign) {
-            const vec_bits below = _mm256_srai_epi32((vec_bits)x, 31); /* 0 or -1 */
-            code[i] = vec_bits_add(vec_bits_xor(code[i], below), vec_bits_set((uint32_t)map->zero));
-            code[i] = vec_max_int(code[i], vec_bits_set(0));
+        x[i] = vec_mul(vec_load_f32(from + i * VEC_LANES, VEC_LANES), inverse);
+        const vec_bits distance = distances_of(x[i], tables, with_sign, &near);
+        code[i] = _mm256_and_si256(distance, vec_bits_set(0xff));
+        if (with_sign) { /* zero + distance, or zero - distance, which is at least 0 */
+            const vec_bits below = _mm256_srai_epi32((vec_bits)x[i], 31);
+            const vec_bits away = _mm256_sub_epi32(vec_bits_xor(code[i], below), below);
+            code[i] = vec_bits_add(away, vec_bits_set((uint32_t)map->zero));
         }
-        const vec above = _mm256_cmp_ps(x, vec_look_up(map->limits, code[i]), _CMP_GT_OQ);
-        code[i] = _mm256_sub_epi32(code[i], (vec_bits)above);
     }
     const vec_bits bytes = _mm256_packus_epi16(_mm256_packus_epi32(code[0], code[1]),
                                                _mm256_packus_epi32(code[2], code[3]));
     const vec_bits order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256((void *)codes, _mm256_permutevar8x32_epi32(bytes, order));
+    if (__builtin_expect(_mm256_movemask_epi8(near), 0)) {
+        float values[GROUP];
+        UNROLL for (int i = 0; i < VECTORS; i++)
+            vec_store_f32(values + i * VEC_LANES, x[i], VEC_LANES);
+        mend_codes(values, map, GROUP, codes);
+    }
 }
 
 #endif

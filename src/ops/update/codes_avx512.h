@@ -5,7 +5,7 @@
 
 #include "ops/simd/unroll.h"
 #include "ops/simd/vec_avx512.h"
-#include "ops/update/update_kernels.h"
+#include "ops/update/codes.h"
 
 enum { GROUP = 64 };
 
@@ -65,10 +65,6 @@ VEC_INLINE code_tables code_tables_of(const hr_moment_map *map)
                           .tops = _mm512_load_ps(map->tops) };
 }
 
-/* Limits are rounded, and so is the line: within NEAR places of a limit the distance may be one
- * less or more. */
-enum { PLACES = 15, NEAR = 4, BETWEEN = (1 << PLACES) - 2 * NEAR };
-
 /* Distances of normalized numbers in places; with_sign: of the signed map. Of the other, negative
  * numbers have none. */
 VEC_INLINE __m512i places_of(vec x, const code_tables *t, bool with_sign)
@@ -83,20 +79,6 @@ VEC_INLINE __m512i places_of(vec x, const code_tables *t, bool with_sign)
                                      _mm512_permutexvar_ps(range, t->slopes),
                                      _mm512_permutexvar_ps(range, t->offsets));
     return (__m512i)_mm512_min_ps(line, _mm512_permutexvar_ps(range, t->tops));
-}
-
-/* Codes next to the right ones become the number of limits below x. */
-static __attribute__((noinline)) void mend_codes(const vec x[4], const hr_moment_map *map,
-                                                 uint8_t *codes)
-{
-    float values[GROUP];
-    UNROLL for (int i = 0; i < 4; i++) _mm512_storeu_ps(values + 16 * i, x[i]);
-    for (int i = 0; i < GROUP; i++) {
-        uint8_t code = codes[i];
-        if (code > 0 && !(values[i] > map->limits[code - 1])) code--;
-        if (values[i] > map->limits[code]) code++;
-        codes[i] = code;
-    }
 }
 
 VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *tables,
@@ -124,7 +106,11 @@ VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *ta
                                      code);
     }
     _mm512_storeu_si512(codes, reordered(code));
-    if (__builtin_expect(known != 0xffff, 0)) mend_codes(x, map, codes);
+    if (__builtin_expect(known != 0xffff, 0)) {
+        float values[GROUP];
+        UNROLL for (int i = 0; i < 4; i++) _mm512_storeu_ps(values + 16 * i, x[i]);
+        mend_codes(values, map, GROUP, codes);
+    }
 }
 
 #endif
