@@ -14,43 +14,61 @@ typedef struct {
     vec_bits word[4];
 } vec_counter;
 
-VEC_INLINE vec_counter vec_philox(const hr_random_row *row, vec_counter c)
+/* Replaces counters by their words. Several at a time: a round waits for the one before it. */
+VEC_INLINE void vec_philox(const hr_random_row *row, int counters, vec_counter c[])
 {
     const vec_bits m0 = vec_bits_set(HR_PHILOX_M0), m1 = vec_bits_set(HR_PHILOX_M1);
     UNROLL for (uint32_t round = 0; round < HR_PHILOX_ROUNDS; round++)
     {
         const vec_bits k0 = vec_bits_set(row->key[0] + round * HR_PHILOX_W0);
         const vec_bits k1 = vec_bits_set(row->key[1] + round * HR_PHILOX_W1);
-        const vec_bits p0 = vec_bits_mul_wide(c.word[0], m0);
-        const vec_bits p1 = vec_bits_mul_wide(c.word[2], m1);
-        c.word[0] = vec_bits_xor(vec_bits_xor(c.word[1], k0), vec_bits_high(p1));
-        c.word[2] = vec_bits_xor(vec_bits_xor(c.word[3], k1), vec_bits_high(p0));
-        c.word[1] = p1;
-        c.word[3] = p0;
+        UNROLL for (int i = 0; i < counters; i++)
+        {
+            const vec_bits p0 = vec_bits_mul_wide(c[i].word[0], m0);
+            const vec_bits p1 = vec_bits_mul_wide(c[i].word[2], m1);
+            c[i].word[0] = vec_bits_xor(vec_bits_xor(c[i].word[1], k0), vec_bits_high(p1));
+            c[i].word[2] = vec_bits_xor(vec_bits_xor(c[i].word[3], k1), vec_bits_high(p0));
+            c[i].word[1] = p1;
+            c[i].word[3] = p0;
+        }
     }
-    return c;
 }
 
-/* Elements `first` to `first` + 2 * VEC_LANES - 1 of a row; `first` is a multiple of 4. */
+/* Elements `first` to `first` + 2 * draws * VEC_LANES - 1 of a row, draws <= 2; `first` is a
+ * multiple of 4. */
+VEC_INLINE void vec_random_drawn(const hr_random_row *row, uint32_t first, int draws,
+                                 vec_bits bits[])
+{
+    vec_counter c[2];
+    UNROLL for (int i = 0; i < draws; i++)
+    {
+        const uint32_t index = first / 4 + (uint32_t)i * VEC_LANES / 2;
+        c[i] = (vec_counter){ { vec_bits_add(vec_bits_count_wide(), vec_bits_set(index)),
+                                vec_bits_set(row->counter[1]), vec_bits_set(row->counter[2]),
+                                vec_bits_set(row->counter[3]) } };
+    }
+    vec_philox(row, draws, c);
+    UNROLL for (int i = 0; i < draws; i++)
+    {
+        const vec_bits low = vec_bits_join(c[i].word[0], c[i].word[1]);
+        const vec_bits high = vec_bits_join(c[i].word[2], c[i].word[3]);
+        bits[2 * i] = vec_bits_unpack_even(low, high);
+        bits[2 * i + 1] = vec_bits_unpack_odd(low, high);
+    }
+}
+
 VEC_INLINE void vec_random_elements(const hr_random_row *row, uint32_t first, vec_bits bits[2])
 {
-    const vec_bits index = vec_bits_add(vec_bits_count_wide(), vec_bits_set(first / 4));
-    const vec_counter c = vec_philox(
-        row, (vec_counter){ { index, vec_bits_set(row->counter[1]), vec_bits_set(row->counter[2]),
-                              vec_bits_set(row->counter[3]) } });
-    const vec_bits low = vec_bits_join(c.word[0], c.word[1]);
-    const vec_bits high = vec_bits_join(c.word[2], c.word[3]);
-    bits[0] = vec_bits_unpack_even(low, high);
-    bits[1] = vec_bits_unpack_odd(low, high);
+    vec_random_drawn(row, first, 1, bits);
 }
 
-/* Halves `first` to `first` + 4 * VEC_LANES - 1 of a row; `first` is a multiple of 32. */
-VEC_INLINE void vec_random_halves(const hr_random_row *row, uint32_t first, vec_bits bits[4])
+/* Halves `first` to `first` + 8 * VEC_LANES - 1 of a row; `first` is a multiple of 32. */
+VEC_INLINE void vec_random_halves(const hr_random_row *row, uint32_t first, vec_bits bits[8])
 {
     enum { BESIDE = 16 / VEC_LANES }; /* vectors of low halves before those of high halves */
-    vec_bits words[2];
-    vec_random_elements(row, first / 2, words);
-    UNROLL for (int i = 0; i < 4; i++)
+    vec_bits words[4];
+    vec_random_drawn(row, first / 2, 2, words);
+    UNROLL for (int i = 0; i < 8; i++)
     {
         const vec_bits word = words[i / (2 * BESIDE) * BESIDE + i % BESIDE];
         bits[i] = i / BESIDE % 2 ? vec_bits_shift_right(word, 16)
@@ -65,13 +83,13 @@ VEC_INLINE void vec_random_rows(const hr_random_row *row, uint32_t after, uint32
 {
     const vec_bits positions = vec_bits_add(vec_bits_count(),
                                             vec_bits_set(row->counter[1] + after));
-    vec_counter even = { { vec_bits_set(first / 4), positions, vec_bits_set(row->counter[2]),
-                           vec_bits_set(row->counter[3]) } };
-    vec_counter odd = even;
-    odd.word[1] = vec_bits_high(positions);
-    even = vec_philox(row, even);
-    odd = vec_philox(row, odd);
-    UNROLL for (int i = 0; i < 4; i++) bits[i] = vec_bits_join(even.word[i], odd.word[i]);
+    vec_counter c[2];
+    c[0] = (vec_counter){ { vec_bits_set(first / 4), positions, vec_bits_set(row->counter[2]),
+                            vec_bits_set(row->counter[3]) } };
+    c[1] = c[0];
+    c[1].word[1] = vec_bits_high(positions);
+    vec_philox(row, 2, c);
+    UNROLL for (int i = 0; i < 4; i++) bits[i] = vec_bits_join(c[0].word[i], c[1].word[i]);
 }
 
 #endif

@@ -334,41 +334,50 @@ static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
     if (i < count) vec_store_f32(to + i, vec_load_bf16(from + i, count - i), count - i);
 }
 
-/* Adds 16 random bits below the last place and cuts them off; the result is a bf16 number. */
-VEC_INLINE vec moved(vec value, vec_bits random)
+/* Adds 16 random bits below the last place and cuts them off: the bits of a bf16 number. */
+VEC_INLINE vec_bits moved(vec value, vec_bits random)
 {
-    const vec_lanes bits = (vec_lanes)value, exponent = bits & 0x7f800000;
-    const vec_lanes up = (bits + (vec_lanes)random) & 0xffff0000;
-    const vec_lanes broken = (vec_lanes)(exponent == 0x7f800000);
-    return (vec)((up & ~broken) | (bits & broken));
+    const vec_ints bits = (vec_ints)value;
+    const vec_ints nan = (bits & INT32_MAX) > 0x7f800000;
+    const vec_ints up = (vec_ints)vec_bits_add((vec_bits)bits, random);
+    return vec_bits_shift_right((vec_bits)((up & ~nan) | ((bits | 0x400000) & nan)), 16);
 }
 
 /* Elements that are rounded with one draw of random bits. */
-enum { DRAWN = 4 * VEC_LANES };
+enum { DRAWN = 8 * VEC_LANES };
 
-/* row null: to nearest even. */
 VEC_INLINE void pack_drawn(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *to,
                            int64_t count)
 {
-    vec_bits random[4] = { 0 };
-    if (row) vec_random_halves(row, first, random);
-    UNROLL for (int h = 0; h < 4; h++)
+    vec_bits random[8];
+    vec_random_halves(row, first, random);
+    UNROLL for (int h = 0; h < 8; h++)
     {
         const int64_t at = h * VEC_LANES, left = count - at;
         const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
-        if (left <= 0) continue;
-        const vec value = vec_load_f32(from + at, lanes);
-        vec_store_bf16(to + at, row ? moved(value, random[h]) : value, lanes);
+        if (left > 0)
+            vec_store_u16(to + at, moved(vec_load_f32(from + at, lanes), random[h]), lanes);
     }
+}
+
+static void pack_nearest(const float *from, hr_bf16 *to, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        vec_store_bf16(to + i, vec_load_f32(from + i, VEC_LANES), VEC_LANES);
+    if (i < count) vec_store_bf16(to + i, vec_load_f32(from + i, count - i), count - i);
 }
 
 static void pack_bf16(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *to,
                       int64_t count)
 {
     int64_t i = 0;
-    for (; i + DRAWN <= count && row; i += DRAWN)
+    if (!row) {
+        pack_nearest(from, to, count);
+        return;
+    }
+    for (; i + DRAWN <= count; i += DRAWN)
         pack_drawn(from + i, row, first + (uint32_t)i, to + i, DRAWN);
-    for (; i + DRAWN <= count; i += DRAWN) pack_drawn(from + i, NULL, 0, to + i, DRAWN);
     if (i < count) pack_drawn(from + i, row, first + (uint32_t)i, to + i, count - i);
 }
 
@@ -446,9 +455,9 @@ static void part_bytes(const float *from, const hr_random_row *row, uint32_t fir
                        uint8_t *codes, int64_t count)
 {
     for (int64_t i = 0; i < count; i += DRAWN) {
-        vec_bits random[4];
+        vec_bits random[8];
         vec_random_halves(row, first + (uint32_t)i, random);
-        UNROLL for (int h = 0; h < 4; h++)
+        UNROLL for (int h = 0; h < 8; h++)
         {
             const int64_t at = i + h * VEC_LANES, left = count - at;
             const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
