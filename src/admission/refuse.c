@@ -14,9 +14,9 @@
 #include "base/writer.h"
 
 /* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone; then
- * also for those together and for their time; for all devices of a list. About 2e9 take a second of
- * one core of a 2-core Intel Xeon (model 207). */
-static const int64_t singles_work_most = INT64_C(2900000000), work_most = INT64_C(4500000000),
+ * also for those together and for their time; for all devices of a list. About 2e9 take a second
+ * of one core of a 2-core Intel Xeon (model 207). */
+static const int64_t singles_work_most = INT64_C(2900000000), work_most = INT64_C(6000000000),
                      memo_work_most = INT64_C(2000000000);
 
 enum {
@@ -60,7 +60,6 @@ typedef struct {
     int32_t lever_count;
     int64_t minimum;
     double free_seconds;           /* step of the fastest plan without a budget; below 0: unknown */
-    int32_t from[HR_LEVERS_MOST];  /* the first step of each lever that saves bytes */
     int64_t first[HR_LEVERS_MOST]; /* bytes with it, or UNKNOWN */
     bool lacking[HR_LEVERS_MOST];  /* levers that are not enough alone */
     offer *least;                  /* or null: of those that do not fit */
@@ -139,6 +138,16 @@ static bool fits(refusing *r, const pick *picks, int32_t count, bool exact, offe
     return false;
 }
 
+/* Bytes below which no plan with these levers is, found with much less work; INT64_MAX: there
+ * is none. */
+static int64_t floor_of(refusing *r, const pick *picks, int32_t count)
+{
+    offer made;
+    if (!apply_all(r, picks, count, &made)) return INT64_MAX;
+    r->changes.tried.memory.budget = 1; /* far below: no plan is looked for */
+    return hr_changes_minimum(&r->changes, made.change.what, false);
+}
+
 /* ---- the rankings */
 
 static bool cheaper(const offer *a, const hr_plan_change *change, const rank *b)
@@ -203,7 +212,6 @@ static void try_lever(refusing *r, int32_t index)
 {
     offer made;
     const int32_t steps = hr_lever_steps(&r->levers[index], r->config, r->names);
-    r->from[index] = 1;
     r->first[index] = UNKNOWN;
     r->lacking[index] = false;
     if (steps == 0) return;
@@ -234,9 +242,8 @@ static void try_lever(refusing *r, int32_t index)
     r->lacking[index] = !offer_fitting(r, &chosen, 1);
 }
 
-/* Plans the first step of a lever that is not enough alone, if it saves as much as is worth a place
- * in a combination, or less. Where it saves nothing the last one may: a batch of one sequence has
- * no sum of gradients. */
+/* Plans the first step of a lever that is not enough alone, if it saves much, or less. Where it
+ * saves nothing the last one may: a batch of one sequence has no sum of gradients. */
 static void try_exactly(refusing *r, int32_t index, bool much)
 {
     offer made;
@@ -250,10 +257,8 @@ static void try_exactly(refusing *r, int32_t index, bool much)
     }
     fits(r, &(pick){ index, 1 }, 1, true, &made);
     const int32_t last = hr_lever_steps(lever, r->config, r->names);
-    if (made.change.gained_bytes <= 0 && last > 1 && !lever->why_none) {
+    if (made.change.gained_bytes <= 0 && last > 1 && !lever->why_none)
         fits(r, &(pick){ index, last }, 1, true, &made);
-        r->from[index] = last;
-    }
     r->first[index] = made.change.bytes;
     offer_partial(r, lever, &made);
 }
@@ -287,35 +292,45 @@ static int32_t thin(refusing *r, pick *picks, int32_t count)
 typedef struct {
     pick picks[PICKS_MOST];
     int32_t count;
-    int64_t bytes;   /* with the picks */
+    int64_t floor;   /* with the picks */
     hr_loss dearest; /* only levers that give up less */
     bool rounds;     /* also levers that round, and apply without others */
 } combination;
 
-/* Adds a lever, step by step while that saves enough. Returns whether the recipe fits. */
+/* Whether the recipe fits with the first picks, whose floor is written. */
+static bool fits_combined(refusing *r, const combination *c, int32_t count, int64_t *floor)
+{
+    offer made;
+    *floor = floor_of(r, c->picks, count);
+    return *floor <= hr_changes_available(&r->changes, r->config) &&
+           !hr_changes_are_over(&r->changes) && fits(r, c->picks, count, false, &made);
+}
+
+/* Adds a lever, step by step while that saves enough; where the first step does not, the last one
+ * may. Returns whether the recipe fits. */
 static bool add_lever(refusing *r, combination *c, int32_t lever, int32_t steps)
 {
-    bool useful = false;
-    const int32_t from = r->from[lever];
-    for (int32_t step = from; step <= steps && !hr_changes_are_over(&r->changes); step++) {
-        offer made;
-        c->picks[c->count] = (pick){ lever, step };
-        /* the first lever alone is known, and does not fit */
-        const bool known = c->count == 0 && step == from && r->first[lever] != UNKNOWN;
-        const bool enough = !known && fits(r, c->picks, c->count + 1, true, &made);
-        if (known) made.change.bytes = r->first[lever];
-        if (enough) {
-            c->count++;
+    const int32_t before = c->count;
+    int32_t step = 1;
+    while (step <= steps && !hr_changes_are_over(&r->changes)) {
+        const pick last = c->picks[before];
+        int64_t floor;
+        c->picks[before] = (pick){ lever, step };
+        if (fits_combined(r, c, before + 1, &floor)) {
+            c->count = before + 1;
             return true;
         }
-        if (made.change.bytes >= c->bytes - c->bytes / WORTH_PART) {
-            c->picks[c->count].step = step - 1;
+        if (floor < c->floor - c->floor / WORTH_PART) {
+            c->floor = floor;
+            c->count = before + 1;
+            step++;
+        } else if (step == 1 && steps > 1) {
+            step = steps;
+        } else {
+            c->picks[before] = last;
             break;
         }
-        c->bytes = made.change.bytes;
-        useful = true;
     }
-    c->count += useful;
     return false;
 }
 
@@ -340,27 +355,27 @@ static bool add_enabled(refusing *r, combination *c, int32_t end)
 static bool replace(refusing *r, combination *c, int32_t index, int32_t lever)
 {
     const pick before = c->picks[index];
-    offer made;
+    int64_t floor;
     c->picks[index] = (pick){ lever, 1 };
-    if (fits(r, c->picks, c->count, true, &made)) return true;
-    if (made.change.bytes < c->bytes - c->bytes / WORTH_PART) c->bytes = made.change.bytes;
+    if (fits_combined(r, c, c->count, &floor)) return true;
+    if (floor < c->floor - c->floor / WORTH_PART) c->floor = floor;
     else c->picks[index] = before;
     return false;
 }
 
-/* Takes the cheapest levers that save something, step by step, until the recipe fits. The table of
+/* Takes the cheapest levers that lower the floor, step by step, until the recipe fits. The table of
  * levers is in this order. */
 static void combine(refusing *r, hr_loss dearest, bool rounds)
 {
-    combination c = { .bytes = r->minimum, .dearest = dearest, .rounds = rounds };
+    combination c = { .floor = floor_of(r, NULL, 0), .dearest = dearest, .rounds = rounds };
     for (int32_t i = 0; i < r->lever_count && c.count < PICKS_MOST; i++) {
         const hr_lever *lever = &r->levers[i];
         if (lever->loss >= c.dearest || (lever->loss == HR_LOSS_ROUNDING && !c.rounds)) continue;
-        if (r->first[i] == UNKNOWN || r->first[i] >= r->minimum) continue;
         const int32_t before = c.count, same = find_key(r, c.picks, c.count, i);
-        bool enough = same < before
-                          ? !hr_changes_are_over(&r->changes) && replace(r, &c, same, i)
-                          : add_lever(r, &c, i, hr_lever_steps(lever, r->config, r->names));
+        const int32_t steps = hr_lever_steps(lever, r->config, r->names);
+        if (steps == 0) continue;
+        bool enough = same < before ? !hr_changes_are_over(&r->changes) && replace(r, &c, same, i)
+                                    : add_lever(r, &c, i, steps);
         if (!enough && c.count > before) enough = add_enabled(r, &c, i);
         if (!enough) continue;
         c.count = thin(r, c.picks, c.count);

@@ -107,6 +107,21 @@ static void a_batch_of_one_sequence_is_combined_with_files(void **state)
     apply_first(words);
 }
 
+/* Smallest plans of long sequences take so much work that few fit in its limit. */
+static void combinations_of_long_sequences_are_found(void **state)
+{
+    (void)state;
+    char words[HR_PLAN_CHANGE_BYTES];
+    read_preset(HR_SOURCE "/presets/qwen3-0.6b.yaml", INT64_C(3) << 30);
+    config.train.seq_len = 8192;
+    assert_int_equal(plan(), HR_NO_FIT);
+    assert_true(details.change_count > 0);
+    snprintf(words, sizeof words, "%s", details.changes[0].what);
+    print_message("  %s: %lld bytes\n", words, (long long)details.changes[0].bytes);
+    assert_null(strstr(words, "train.freeze"));
+    apply_first(words);
+}
+
 /* A change alters what the processes of all stages share, and which of them needs most. */
 static void changes_of_a_run_of_stages_need_the_bytes_that_are_said(void **state)
 {
@@ -152,6 +167,7 @@ int main(void)
         cmocka_unit_test(frozen_weights_are_combined_with_their_format),
         cmocka_unit_test(a_format_takes_the_place_of_a_gentler_one),
         cmocka_unit_test(a_batch_of_one_sequence_is_combined_with_files),
+        cmocka_unit_test(combinations_of_long_sequences_are_found),
         cmocka_unit_test(changes_of_a_run_of_stages_need_the_bytes_that_are_said),
         cmocka_unit_test(the_run_without_savings_keeps_what_the_recipe_sets),
     };
