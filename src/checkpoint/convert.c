@@ -365,6 +365,10 @@ static hr_status check_options(conversion *c)
     if (!*c->request->source || !*c->request->destination)
         return hr_fail(c->err, HR_USAGE, "the %s path is empty; give a folder",
                        *c->request->source ? "destination" : "source");
+    if (c->request->shard_bytes < 0)
+        return hr_fail(c->err, HR_USAGE,
+                       "files of at most %lld bytes; give a size, or 0 for one file",
+                       (long long)c->request->shard_bytes);
     for (size_t i = 0; dtype && i < sizeof name - 1 && dtype[i]; i++)
         name[i] = (char)(dtype[i] >= 'a' && dtype[i] <= 'z' ? dtype[i] - 'a' + 'A' : dtype[i]);
     c->dtype = dtype ? hr_stored_dtype_find(name) : NULL;

@@ -329,6 +329,21 @@ static void a_conversion_that_is_interrupted_leaves_nothing(void **state)
     assert_int_equal(access("new", F_OK), -1);
 }
 
+static void the_library_refuses_files_of_less_than_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    put_folder("m", 1, "{}");
+    const hr_convert_request request = {
+        .size = sizeof request, .source = "m", .destination = "new", .shard_bytes = -1
+    };
+    hr_convert_report report;
+    hr_error error;
+    assert_int_equal(hr_convert(&request, &report, &error), HR_USAGE);
+    assert_string_equal(error.message, "files of at most -1 bytes; give a size, or 0 for one file");
+    assert_int_equal(access("new", F_OK), -1);
+}
+
 /* Blanks in a header are skipped once and use no memory. */
 static void blanks_in_a_header_need_no_memory(void **state)
 {
@@ -447,6 +462,7 @@ int main(void)
         IN_A_FOLDER(a_config_with_invalid_json_is_refused),
         IN_A_FOLDER(a_conversion_that_fails_leaves_nothing),
         IN_A_FOLDER(a_conversion_that_is_interrupted_leaves_nothing),
+        IN_A_FOLDER(the_library_refuses_files_of_less_than_nothing),
         IN_A_FOLDER(blanks_in_a_header_need_no_memory),
         IN_A_FOLDER(a_run_starts_from_the_directory_that_a_run_wrote),
         IN_A_FOLDER(a_directory_with_a_wrong_config_has_its_exit_code),
