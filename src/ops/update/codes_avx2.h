@@ -72,23 +72,26 @@ VEC_INLINE void pack_group(const float *from, vec inverse, const code_tables *ta
                            const hr_moment_map *map, bool with_sign, uint8_t *codes)
 {
     enum { VECTORS = GROUP / VEC_LANES };
+    const vec_bits byte = _mm256_set1_epi16(0xff);
     vec x[VECTORS];
-    vec_bits code[VECTORS], near = vec_bits_set(0);
+    vec_bits away[VECTORS], near = vec_bits_set(0);
     UNROLL for (int i = 0; i < VECTORS; i++)
     {
         x[i] = vec_mul(vec_load_f32(from + i * VEC_LANES, VEC_LANES), inverse);
-        const vec_bits distance = distances_of(x[i], tables, with_sign, &near);
-        code[i] = _mm256_and_si256(distance, vec_bits_set(0xff));
-        if (with_sign) { /* zero + distance, or zero - distance, which is at least 0 */
-            const vec_bits below = _mm256_srai_epi32((vec_bits)x[i], 31);
-            const vec_bits away = _mm256_sub_epi32(vec_bits_xor(code[i], below), below);
-            code[i] = vec_bits_add(away, vec_bits_set((uint32_t)map->zero));
-        }
+        away[i] = distances_of(x[i], tables, with_sign, &near);
     }
-    const vec_bits bytes = _mm256_packus_epi16(_mm256_packus_epi32(code[0], code[1]),
-                                               _mm256_packus_epi32(code[2], code[3]));
+    const vec_bits low = _mm256_and_si256(_mm256_packus_epi32(away[0], away[1]), byte);
+    const vec_bits high = _mm256_and_si256(_mm256_packus_epi32(away[2], away[3]), byte);
+    vec_bits code = _mm256_packus_epi16(low, high);
+    if (with_sign) {
+        const vec_bits zero = _mm256_set1_epi8((char)map->zero);
+        const vec_bits signs = _mm256_packs_epi16(
+            _mm256_packs_epi32((vec_bits)x[0], (vec_bits)x[1]),
+            _mm256_packs_epi32((vec_bits)x[2], (vec_bits)x[3]));
+        code = _mm256_blendv_epi8(_mm256_add_epi8(zero, code), _mm256_subs_epu8(zero, code), signs);
+    }
     const vec_bits order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((void *)codes, _mm256_permutevar8x32_epi32(bytes, order));
+    _mm256_storeu_si256((void *)codes, _mm256_permutevar8x32_epi32(code, order));
     if (__builtin_expect(_mm256_movemask_epi8(near), 0)) {
         float values[GROUP];
         UNROLL for (int i = 0; i < VECTORS; i++)
