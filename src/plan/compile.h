@@ -13,10 +13,8 @@
 /* Work limits for packing one plan, counted in items that the search examines. The search runs only
  * when the placement orders miss the floor, for about one plan in a hundred. The default allows
  * three stages of hr_pack, at most a third of a second. BRIEF allows two stages, for a plan that is
- * one of many candidates. HINT allows one, for a plan of which only the size is printed. MOST
- * allows five, which take seconds, for tests and benchmarks. */
+ * one of many candidates. MOST allows five, which take seconds, for tests and benchmarks. */
 enum {
-    HR_COMPILE_PACK_WORK_HINT = 1 << 20,
     HR_COMPILE_PACK_WORK_BRIEF = 5 << 20,
     HR_COMPILE_PACK_WORK = 21 << 20,
     HR_COMPILE_PACK_WORK_MOST = 341 << 20

@@ -83,8 +83,6 @@ typedef struct {
     bool done; /* all input is consumed and no output is waiting for room */
 } hr_normalized;
 
-enum { HR_NORMALIZING_ROOM = 1024 }; /* bytes of output room that always allow progress */
-
 /* Normalizes text [bytes], UTF-8 of whole characters.
  *
  *   whole  the text ends there; `done` then means that all output is written

@@ -18,8 +18,6 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-enum { EPILOGUE_COLUMNS = 32 };
-
 /* Sums of a tile: row i starts at sums + i * sums_step; at most 32 columns. */
 typedef struct {
     int64_t row, rows, n, columns;

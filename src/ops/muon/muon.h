@@ -28,8 +28,6 @@
 
 #include "ops/update/update.h"
 
-enum { HR_MUON_STEPS_MOST = 10 }; /* a^(4 * 10) is a number of fp32 */
-
 typedef struct {
     hr_update_attr update; /* first: ops/update/update_blocks.h */
     int64_t K, N;

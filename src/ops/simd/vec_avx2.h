@@ -244,12 +244,6 @@ VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)
     return _mm256_i32gather_ps(from, index, 4);
 }
 
-/* The same from 8 floats. */
-VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
-{
-    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), index);
-}
-
 /* The sign becomes the lowest place. */
 VEC_INLINE vec_bits vec_bits_sign_last(vec_bits a)
 {
@@ -307,11 +301,6 @@ VEC_INLINE vec_bits vec_bits_add(vec_bits a, vec_bits b)
 VEC_INLINE vec_bits vec_bits_xor(vec_bits a, vec_bits b)
 {
     return _mm256_xor_si256(a, b);
-}
-
-VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
-{
-    return _mm256_mullo_epi32(a, b);
 }
 
 VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)

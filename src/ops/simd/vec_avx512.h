@@ -302,11 +302,6 @@ VEC_INLINE vec_bits vec_bits_xor(vec_bits a, vec_bits b)
     return _mm512_xor_si512(a, b);
 }
 
-VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
-{
-    return _mm512_mullo_epi32(a, b);
-}
-
 VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
 {
     return _mm512_srli_epi32(a, (unsigned)places);
