@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "headroom")
 NO_FIT, SAVED = 3, 75  # exit codes: docs/exit-codes.md
 _LIBC, _PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
+_SENTENCES = 8  # of an error: keys that changed, and what that means
 
 
 class Error(Exception):
@@ -48,10 +49,15 @@ def _words(recipe, words, folder):
 
 
 def _fail(code, told):
-    """With the last sentence; the command that --allow-change would need is of a recipe that is gone."""
+    """With the last sentences; the command that --allow-change would need is of a recipe that is gone."""
     lines = [line for line in told.splitlines() if line.startswith("headroom: ")]
-    lines = [line for line in lines if not line.startswith("headroom: to go on with")] or [told.strip()]
-    raise Error(code, lines[-1].removeprefix("headroom: ") or f"the program ended with code {code}")
+    lines = [line.removeprefix("headroom: ") for line in lines if not line.startswith("headroom: to go on with")]
+    raise Error(code, "\n".join(lines[-_SENTENCES:]) or told.strip() or f"the program ended with code {code}")
+
+
+def _text(value):
+    """A word of the command: 64e6 is a number of bytes."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _end_with_python():
@@ -60,9 +66,12 @@ def _end_with_python():
 
 
 def _last_line(out):
-    """Of the log of a run that was complete before."""
-    with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
-        return json.loads(list(lines)[-1])
+    """Of the log of a run that was complete before; nothing if it is gone."""
+    try:
+        with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
+            return json.loads((list(lines) or ["{}"])[-1])
+    except FileNotFoundError:
+        return {}
 
 
 def plan(recipe, *words, budget=None, device=None):
@@ -71,8 +80,8 @@ def plan(recipe, *words, budget=None, device=None):
     with tempfile.TemporaryDirectory() as folder:
         command = [PROGRAM, "plan", *_words(recipe, words, folder), "--json"]
         for name, value in (("--budget", budget), ("--device", device)):
-            command += [name, str(value)] if value is not None else []
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+            command += [name, _text(value)] if value is not None else []
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if done.returncode not in (0, NO_FIT) or not done.stdout:
         _fail(done.returncode, done.stderr)
     try:
@@ -84,20 +93,23 @@ def plan(recipe, *words, budget=None, device=None):
 def train(recipe, *words, out=None, budget=None, callback=None, fresh=False):
     """Trains a recipe, or resumes the run in `out`. Calls callback(step) with each step of docs/log.md, and returns
     the last line: bytes planned and measured, and the validation loss. KeyboardInterrupt, and an exception of the
-    callback, save first. Raises Error for a refusal."""
+    callback, save first; a second KeyboardInterrupt ends at once. Raises Error for a refusal."""
     with tempfile.TemporaryDirectory() as folder:
-        read, write = os.pipe()
-        command = [PROGRAM, "train", *_words(recipe, words, folder), "--metrics", f"/dev/fd/{write}"]
+        command = [PROGRAM, "train", *_words(recipe, words, folder)]
         for name, value in (("--out", out), ("--budget", budget)):
-            command += [name, os.fspath(value) if name == "--out" else str(value)] if value is not None else []
+            command += [name, os.fspath(value) if name == "--out" else _text(value)] if value is not None else []
         command += ["--fresh"] if fresh else []
-        told = tempfile.TemporaryFile(mode="w+", encoding="utf-8", dir=folder)
-        # Of its own session: a Ctrl-C at the terminal is passed on once, from here.
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=told, pass_fds=[write],
-                                   start_new_session=True, preexec_fn=_end_with_python)
-        os.close(write)
+        read, write = os.pipe()
+        command += ["--metrics", f"/dev/fd/{write}"]
+        told = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace", dir=folder)
         last, ended = {}, None
-        with os.fdopen(read, encoding="utf-8") as lines:
+        with os.fdopen(read, encoding="utf-8", errors="replace") as lines:
+            # Of its own session: a Ctrl-C at the terminal is passed on from here.
+            try:
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=told, pass_fds=[write],
+                                           start_new_session=True, preexec_fn=_end_with_python)
+            finally:
+                os.close(write)
             while True:
                 try:
                     for line in lines:
@@ -107,7 +119,7 @@ def train(recipe, *words, out=None, budget=None, callback=None, fresh=False):
                     process.wait()
                     break
                 except BaseException as error:  # pylint: disable=broad-except
-                    if not ended:
+                    if not ended or isinstance(error, KeyboardInterrupt):
                         process.send_signal(signal.SIGINT)
                     ended = ended or error
         told.seek(0)

@@ -27,6 +27,13 @@ for words in (["model.d_modle=3"], ["model.n_heads=3"]):
     except headroom.Error as error:
         assert error.code == 2 and "model." in str(error), error
 
+try:
+    headroom.train(recipe, "train.sample_tokens=none", "train.batch=8", out="run", budget=1e9)
+    raise SystemExit("a changed recipe went on with the run")
+except headroom.Error as error:
+    assert error.code == 2 and "train.batch was" in str(error) and "--allow-change" in str(error), error
+os.remove("run/metrics.jsonl")
+assert headroom.train(recipe, "train.sample_tokens=none", out="run", budget=1e9) == {}
 
 # A shell starts what runs in its background with SIGINT ignored, and Python then leaves it so.
 signal.signal(signal.SIGINT, signal.default_int_handler)
